@@ -28,7 +28,7 @@ pub(crate) use self::change::ChangeArgs;
 pub(crate) use self::compare::{CompareArgs, FailOn, FailOnHistory, HistoryArgs};
 pub(crate) use self::diagnose::DiagnoseArgs;
 pub(crate) use self::extend::ExtendArgs;
-pub(crate) use self::import::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportStrace};
+pub(crate) use self::import::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportPcap, ImportStrace};
 pub(crate) use self::lab::{
     ExecArgs, GuestArgs, KernelBuildArgs, KernelCommand, KernelListArgs, LabArgs, LabCommand, LogsArgs,
     NameArgs, SetupArgs, ShellArgs, StatusArgs, SupervisorArgs, UpArgs,

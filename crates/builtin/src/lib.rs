@@ -58,6 +58,7 @@ mod mdtest;
 mod metadata;
 mod mixed;
 mod oltp;
+mod postmark;
 mod replay;
 mod scale;
 mod small_file_read;
@@ -90,6 +91,7 @@ pub use mdtest::{MdtestParameters, MdtestPhase};
 pub use metadata::MetadataParameters;
 pub use mixed::MixedParameters;
 pub use oltp::OltpParameters;
+pub use postmark::PostmarkParameters;
 pub use replay::ReplayParameters;
 pub use scale::{Scale, Scaled};
 pub use small_file_read::SmallFileReadParameters;
@@ -307,6 +309,10 @@ built_in! {
     Mixed(MixedParameters) = "mixed",
         "reads and writes in a given proportion, of several sizes, at some places more often",
         "in the manner of fio's rwmixread and bssplit", mixed::expand;
+    /// Create small files, do transactions on them, delete them.
+    Postmark(PostmarkParameters) = "postmark",
+        "create small files, read, append to, create and delete some, delete all", "in the manner of PostMark",
+        postmark::expand;
     /// Unpack an archive of many small files.
     TreeExtract(TreeExtractParameters) = "tree-extract", "unpack an archive of many small files",
         "in the manner of tar", tree_extract::expand;

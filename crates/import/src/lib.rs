@@ -3,6 +3,7 @@
 //! * [`fio`]: fio's job files.
 //! * [`filebench`]: Filebench's workload files.
 //! * [`strace`]: traces of system calls, to be replayed.
+//! * [`pcap`]: captures of a network as such traces.
 //! * [`study`]: what was imported, written as a study file for people to read and change.
 //!
 //! Nothing is dropped silently: every option of a job file that does not simply become part of a workload has a
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 mod fates;
 pub mod filebench;
 pub mod fio;
+pub mod pcap;
 mod steps;
 pub mod strace;
 pub mod study;

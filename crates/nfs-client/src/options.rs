@@ -133,6 +133,8 @@ pub struct MountOptions {
     pub cache: Cache,
     /// Whether delegations are wanted; else they are with [`Cache::Linux`]. See [`Self::wants_delegations`].
     pub delegations: Option<bool>,
+    /// Whether GETATTR is appended to the COMPOUND of LOCK, and FREE_STATEID to that of LOCKU, instead of sent alone.
+    pub append_to_locks: bool,
     /// How long a reply is waited for, if not 60 s (TCP) or 1.1 s (UDP). See [`Self::timeout`].
     pub timeo: Option<Duration>,
     /// How often a request is sent again before the call fails, if not 2 (TCP) or 5 times (UDP).
@@ -174,6 +176,7 @@ impl MountOptions {
             sync: Stability::Unstable,
             cache: Cache::Off,
             delegations: None,
+            append_to_locks: false,
             timeo: None,
             retrans: None,
             transport: Transport::Tcp,
@@ -254,6 +257,14 @@ impl MountOptions {
         if self.delegations == Some(true) && self.cache == Cache::Off {
             let fix = "delegations need the cache: add cache=linux";
             return conflict("delegations", &"on", "cache=off".into(), fix);
+        }
+        if self.append_to_locks && !self.version.has_state() {
+            let other = format!("version={}", self.version);
+            return conflict("append_to_locks", &"on", other, "only version 4 has compounds to append to");
+        }
+        if self.append_to_locks && self.cache == Cache::Off {
+            let fix = "without a cache no GETATTR follows a lock: add cache=linux";
+            return conflict("append_to_locks", &"on", "cache=off".into(), fix);
         }
         if self.cache == Cache::Linux && self.version == Version::V2 {
             return conflict("cache", &"linux", "version=2".into(), "the cache needs version 3 or later");

@@ -75,7 +75,7 @@ pub trait Protocol {
     /// COMMIT of everything (`length` 0) or a part. Version 2, where every write is stable, sends nothing.
     async fn commit(&self, file: &Self::File, range: Range) -> NfsResult<Verifier>;
     /// LOCK (NLM in versions 2 and 3) for `owner`, a number that tells owners of this client apart. Where another holds
-    /// it, waits for it if `wait`, else is `EAGAIN`.
+    /// it, waits for it if `wait`, else is `EAGAIN`. The attributes where they came.
     async fn lock(
         &self,
         file: &Self::File,
@@ -83,7 +83,7 @@ pub trait Protocol {
         kind: LockKind,
         range: Range,
         wait: bool,
-    ) -> NfsResult<()>;
+    ) -> NfsResult<Option<Attributes>>;
     /// LOCKU (NLM UNLOCK in versions 2 and 3): releases a range.
     async fn unlock(&self, file: &Self::File, owner: u64, range: Range) -> NfsResult<()>;
     /// MKDIR. The filehandle where it came.

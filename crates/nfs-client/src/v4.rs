@@ -87,6 +87,8 @@ pub struct Connect {
     pub verifier: [u8; 8],
     /// Whether delegations are wanted. If not they are refused (4.1) or given back at once.
     pub delegations: bool,
+    /// Whether GETATTR is appended to the COMPOUND of LOCK, and FREE_STATEID (4.1 and later) to that of LOCKU.
+    pub append_to_locks: bool,
     /// Pauses where the server asks for patience.
     pub delay: DelayPolicy,
     /// Part of the lease after which it is renewed when nothing else did.
@@ -111,6 +113,7 @@ impl Connect {
             identity: identity.as_bytes().to_vec(),
             verifier,
             delegations: false,
+            append_to_locks: false,
             delay: DelayPolicy::default(),
             lease_fraction: 2.0 / 3.0,
         }

@@ -173,6 +173,7 @@ fn uncached(target: &NfsTarget) -> MountOptions {
     MountOptions {
         cache: Cache::Off,
         delegations: None,
+        append_to_locks: false,
         paging: Paging::default(),
         ..(*target.options).clone()
     }

@@ -29,6 +29,8 @@ pub(crate) enum ImportFormat {
     Filebench(ImportFile),
     /// A trace of system calls: the output of `strace -f -ttt -T -o FILE COMMAND`, or of an earlier run
     Strace(ImportStrace),
+    /// A capture of NFSv3 or NFSv4 traffic over TCP: pcap or pcapng, as `tcpdump -s 0 -w FILE` writes it
+    Pcap(ImportPcap),
 }
 
 #[derive(Debug, Args)]
@@ -66,6 +68,35 @@ pub(crate) struct ImportStrace {
     #[arg(long)]
     pub(crate) strict: bool,
     /// Print what is in the trace, and the study, as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The calls are written as a trace of system calls beside the capture, which the study replays with the workload `replay`
+(docs/replay.md).
+
+Examples:
+  tcpdump -i eth0 -s 0 -w nfs.pcap port 2049
+  benchmaster import pcap nfs.pcap --target /mnt/nfs -o nfs.toml
+  benchmaster run nfs.toml")]
+pub(crate) struct ImportPcap {
+    /// The capture
+    pub(crate) file: PathBuf,
+    /// File to write the trace to [default: the capture's name and `.strace`]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// File to write the study to, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// What the study measures: a directory or an nfs:// URL
+    #[arg(long, value_name = "TARGET", default_value = ".")]
+    pub(crate) target: String,
+    /// End with status 1 when something in the capture is not replayed
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Print what is in the capture and the trace, and the study, as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,15 +1,16 @@
 //! `import`: job files of other tools as studies.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use benchmaster_import::{ImportError, Imported, NoteKind, filebench, fio, strace, to_study};
+use benchmaster_import::{ImportError, Imported, NoteKind, filebench, fio, pcap, strace, to_study};
 use benchmaster_units::ByteSize;
 use benchmaster_workload::replay::{self, Where};
 use serde::Serialize;
 
-use crate::cli::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportStrace};
+use crate::cli::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportPcap, ImportStrace};
 use crate::failure::{Failure, Result, Status};
 use crate::output;
 
@@ -26,6 +27,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Status> {
             finish(&args.file, filebench::import(&args.file.to_string_lossy(), &text), &args.common)
         }
         ImportFormat::Strace(args) => import_strace(args),
+        ImportFormat::Pcap(args) => import_pcap(args),
     }
 }
 
@@ -46,6 +48,48 @@ fn import_strace(args: &ImportStrace) -> Result<Status> {
         output::note(&format!("{}: not replayed: {count} × {what}", args.file.display()));
     }
     Ok(if args.strict && !traced.left_out.is_empty() { Status::ChecksFailed } else { Status::Fine })
+}
+
+#[derive(Debug, Serialize)]
+struct Capture<'a> {
+    capture: &'a pcap::Captured,
+    #[serde(flatten)]
+    traced: &'a strace::Traced,
+}
+
+/// Writes the calls of a capture as a trace, and the study that replays it.
+fn import_pcap(args: &ImportPcap) -> Result<Status> {
+    let beside = || PathBuf::from(format!("{}.strace", args.file.display()));
+    let path = args.trace.clone().unwrap_or_else(beside);
+    let capture = File::open(&args.file)
+        .with_context(|| format!("cannot read {}", args.file.display()))
+        .map_err(Failure::wrong_input)?;
+    let written = |error: io::Error| {
+        let error = anyhow::Error::new(error).context(format!("cannot write {}", path.display()));
+        Failure::failed(error).of_a_place_given()
+    };
+    let mut text = Vec::new();
+    let captured = pcap::convert(BufReader::with_capacity(1 << 20, capture), &mut text)
+        .with_context(|| format!("cannot import {}", args.file.display()))
+        .map_err(Failure::wrong_input)?;
+    std::fs::write(&path, text).map_err(written)?;
+    let place = Where::new(Some(pcap::ROOT), None).map_err(Failure::wrong_input)?;
+    let plan = replay::load(&path, &place).map_err(Failure::wrong_input)?;
+    let wanted = strace::Wanted {
+        trace: path.to_string_lossy().into_owned(),
+        root: Some(pcap::ROOT.to_owned()),
+        cwd: None,
+        target: args.target.clone(),
+    };
+    let traced = strace::import(&plan, wanted);
+    let document = Capture { capture: &captured, traced: &traced };
+    deliver(args.json, &document, &traced.study, args.output.as_deref())?;
+    let unusable = captured.unusable.iter().map(|(what, count)| format!("not used: {count} × {what}"));
+    let left_out = captured.left_out.iter().chain(&traced.left_out);
+    let left_out = left_out.map(|(what, count)| format!("not replayed: {count} × {what}"));
+    unusable.chain(left_out).for_each(|note| output::note(&format!("{}: {note}", args.file.display())));
+    let complete = captured.unusable.is_empty() && traced.left_out.is_empty();
+    Ok(if args.strict && !complete { Status::ChecksFailed } else { Status::Fine })
 }
 
 /// Reads a job file.

@@ -42,6 +42,62 @@ fn a_trace_of_strace_is_imported_and_replayed() {
     assert!(stderr(&missing).contains("none.strace"), "{}", stderr(&missing));
 }
 
+/// Captures of a session of the client with the server; `UPDATE_CAPTURES=1` makes the tests of `import` record them.
+#[test]
+fn a_capture_is_imported_and_replayed_call_by_call() {
+    for version in ["3", "4.1"] {
+        let place = Place::new();
+        let capture =
+            format!("{}/../import/tests/captures/session-{version}.pcap", env!("CARGO_MANIFEST_DIR"));
+        fs::copy(&capture, place.path("nfs.pcap")).unwrap();
+        fs::create_dir_all(place.path("target")).unwrap();
+        let import = ["import", "pcap", "nfs.pcap", "--target", "target", "-o", "nfs.toml", "--strict"];
+        let output = place.run(&import);
+        assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
+        let run = place.run(&["run", "nfs.toml", "--set", "design.replicates=2"]);
+        assert_eq!(run.status.code(), Some(0), "{}", transcript(&run));
+        let results = place.results("results/replay-nfs-pcap-strace");
+        assert_eq!(results.runs.len(), 2);
+        for run in &results.runs {
+            let series = &run.recordings[0].series;
+            let count = |label: &str| -> u64 {
+                series
+                    .iter()
+                    .filter(|series| series.key.label == label)
+                    .map(|series| series.total.count)
+                    .sum()
+            };
+            let locks = if version == "3" { 0 } else { 1 };
+            for (label, calls) in [
+                ("mkdir", 2),
+                ("create", 2),
+                ("write", 2),
+                ("fsync", 2),
+                ("read", 3),
+                ("lock", locks),
+                ("unlock", locks),
+                ("rename", 1),
+                ("symlink", 1),
+                ("readlink", 1),
+                ("readdir", 1),
+                ("unlink", 1),
+                ("rmdir", 1),
+            ] {
+                assert_eq!(count(label), calls, "{version} {label}");
+            }
+            assert!(!run.checks.iter().any(|check| check.kind == CheckKind::ReplayLeftOut), "{version}");
+        }
+        let beside: Vec<_> = fs::read_dir(place.path("target")).unwrap().collect();
+        assert!(beside.len() <= 1, "nothing outside the directory of the study: {beside:?}");
+    }
+    let place = Place::new();
+    place.write("job.pcap", "no capture");
+    let output = place.run(&["import", "pcap", "job.pcap"]);
+    assert_eq!(output.status.code(), Some(2), "{}", transcript(&output));
+    assert!(stderr(&output).contains("neither pcap nor pcapng"), "{}", stderr(&output));
+    assert!(!place.path("job.pcap.strace").exists());
+}
+
 /// A byte that the server gives or stores wrongly is found, located, and fails the run.
 #[test]
 fn a_wrong_byte_planted_by_the_server_fails_the_run() {

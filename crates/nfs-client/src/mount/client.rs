@@ -144,7 +144,7 @@ impl Protocol for Client {
         kind: LockKind,
         range: Range,
         wait: bool,
-    ) -> NfsResult<()> {
+    ) -> NfsResult<Option<Attributes>> {
         each_file!(self, file, (client, file) => client.lock(file, owner, kind, range, wait).await)
     }
 
@@ -398,6 +398,7 @@ fn stateful(options: &MountOptions, address: SocketAddr, identity: &str) -> v4::
         identity: format!("benchmaster {machine}/{process} {identity}").into_bytes(),
         verifier: instance.to_ne_bytes(),
         delegations: options.wants_delegations(),
+        append_to_locks: options.append_to_locks,
         delay: delay(options),
         lease_fraction: 2.0 / 3.0,
     }

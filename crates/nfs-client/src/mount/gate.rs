@@ -50,7 +50,7 @@ impl Gate {
     /// Wakes who comes next, if it can come in.
     fn wake(&self) {
         if self.inside.get() != ALONE {
-            self.line.wake();
+            self.line.wake_first(1);
         }
     }
 }

@@ -309,7 +309,7 @@ impl Mount {
     /// Those of LOCK.
     pub async fn lock(&self, file: &File, kind: LockKind, range: Range, wait: bool) -> NfsResult<()> {
         match &file.open {
-            Open::Server(open) => self.0.client.lock(open, file.owner, kind, range, wait).await,
+            Open::Server(open) => self.0.client.lock(open, file.owner, kind, range, wait).await.map(drop),
             Open::Cached(slot) => Box::pin(self.lock_cached(&file.node, slot, kind, range, wait)).await,
         }
     }

@@ -13,7 +13,7 @@ type Field =
     (&'static str, fn(&mut MountOptions, &Given<'_>) -> Result<(), OptionError>, fn(&MountOptions) -> String);
 
 /// Options of the URL, in the order in which they are written.
-pub(super) const FIELDS: [Field; 39] = [
+pub(super) const FIELDS: [Field; 40] = [
     ("version", |o, given| given.version().map(|v| o.version = v), |o| o.version.to_string()),
     // Written behind the host.
     ("port", |o, given| given.port().map(|n| o.port = Some(n)), |_| String::new()),
@@ -30,6 +30,11 @@ pub(super) const FIELDS: [Field; 39] = [
         "delegations",
         |o, given| given.one_of(&SWITCH).map(|on| o.delegations = Some(on)),
         |o| optional(o.delegations.map(|on| name_of(&SWITCH, on))),
+    ),
+    (
+        "append_to_locks",
+        |o, given| given.one_of(&SWITCH).map(|on| o.append_to_locks = on),
+        |o| name_of(&SWITCH, o.append_to_locks),
     ),
     (
         "timeo",

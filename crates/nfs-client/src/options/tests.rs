@@ -86,6 +86,8 @@ fn mistakes_are_named() {
             "nfs://s/e?cache=linux&memory=1MiB&dirty_bytes=2MiB",
             "`dirty_bytes=2MiB` conflicts with `memory=1MiB`",
         ),
+        ("nfs://s/e?append_to_locks=on", "add cache=linux"),
+        ("nfs://s/e?version=3&cache=linux&append_to_locks=on", "only version 4 has compounds"),
         ("nfs://s/e?acregmin=90", "`acregmin=90s` conflicts with `acregmax=1min`"),
     ] {
         let found = message(text);
@@ -119,6 +121,7 @@ proptest! {
                 "dirty_background_bytes=4096", "dirty_bytes=1MiB", "dirty_expire=100", "dirty_writeback=0",
                 "dirty_throttle=flush", "write_behind=on", "max_request_soft=192", "max_request_hard=256",
                 "request_list=sorted", "send_lock=on", "delay_initial=5ms", "delay_longest=99s", "unstable_limit=1GB", "delegations=off",
+                "append_to_locks=on",
             ]), 0..6),
     ) {
         let mut wanted = MountOptions::new(host, format!("/{}", path.join("/")));

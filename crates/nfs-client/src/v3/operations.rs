@@ -246,8 +246,15 @@ impl Protocol for Client {
         Ok(verifier)
     }
 
-    async fn lock(&self, file: &File, owner: u64, kind: LockKind, range: Range, wait: bool) -> NfsResult<()> {
-        self.export.lock(file, owner, kind, range, wait).await
+    async fn lock(
+        &self,
+        file: &File,
+        owner: u64,
+        kind: LockKind,
+        range: Range,
+        wait: bool,
+    ) -> NfsResult<Option<Attributes>> {
+        self.export.lock(file, owner, kind, range, wait).await.map(|()| None)
     }
 
     async fn unlock(&self, file: &File, owner: u64, range: Range) -> NfsResult<()> {

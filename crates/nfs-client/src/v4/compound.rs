@@ -1,11 +1,11 @@
 //! COMPOUND: operations written one after the other, results read one by one, both without allocation.
 
-use benchmaster_nfs_proto::v4::{CompoundResHeader, GetattrArgs, Nfsstat4, Opnum, PutfhArgs};
+use benchmaster_nfs_proto::v4::{CompoundResHeader, GetattrArgs, GetattrOk, Nfsstat4, Opnum, PutfhArgs};
 use benchmaster_nfs_proto::xdr::{Decode, Decoder, Encode, Encoder, Mark, XdrError};
 
 use super::attrs;
 use crate::error::NfsError;
-use crate::types::Handle;
+use crate::types::{Attributes, Handle};
 
 /// The operations of a request under way.
 pub(super) struct Ops<'e> {
@@ -83,6 +83,15 @@ impl From<Failure> for NfsError {
     }
 }
 
+/// The result of an operation after the one that counts, whose failure changes nothing.
+pub(super) fn appended<T>(result: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Failure::Status(_)) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
 /// Results of a request.
 pub(super) struct Results<'d, 'a> {
     d: &'d mut Decoder<'a>,
@@ -124,6 +133,13 @@ impl<'d, 'a> Results<'d, 'a> {
     #[inline]
     pub(super) fn on(&mut self) -> Result<(), Failure> {
         self.take(Opnum::PUTFH)
+    }
+
+    /// The result of [`Ops::attributes`].
+    #[inline]
+    pub(super) fn attributes(&mut self) -> Result<Attributes, Failure> {
+        let got: GetattrOk<'_> = self.take(Opnum::GETATTR)?;
+        attrs::decode(&got.obj_attributes)?.all()
     }
 
     /// Whether results are left.

@@ -4,10 +4,11 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::{
-    ExistLockOwner4, LockArgs, LockRes, LockType4, Locker4, LockuArgs, LockuOk, MAXFILELEN, Nfsstat4,
-    OpenToLockOwner4, Opnum, ReleaseLockownerArgs, Stateid4,
+    ExistLockOwner4, FreeStateidArgs, LockArgs, LockRes, LockType4, Locker4, LockuArgs, LockuOk, MAXFILELEN,
+    Nfsstat4, OpenToLockOwner4, Opnum, ReleaseLockownerArgs, Stateid4,
 };
 
+use super::compound::appended;
 use super::open::GUESSES;
 use super::request::{Kind, Retry};
 use super::state::{File, LockState, OpenState, SeqidGuard};
@@ -17,7 +18,7 @@ use crate::delay::{Delay, DelayPolicy};
 use crate::error::NfsError;
 use crate::ops::v4 as ops;
 use crate::protocol::NfsResult;
-use crate::types::{LockKind, Range};
+use crate::types::{Attributes, LockKind, Range};
 
 const LOST: NfsError = NfsError::StateLost("locks of the file were lost");
 
@@ -48,7 +49,7 @@ impl Inner {
         kind: LockKind,
         range: Range,
         wait: bool,
-    ) -> NfsResult<()> {
+    ) -> NfsResult<Option<Attributes>> {
         let state = &file.state;
         let lock = match state.locks_of(owner) {
             Some(lock) => lock,
@@ -78,7 +79,7 @@ impl Inner {
             let epoch = self.recovery.epoch();
             let used = lock.stateid.get().unwrap_or_else(|| state.stateid.get());
             let status = match self.lock_in_turn(state, &lock, &request).await {
-                Ok(()) => return Ok(()),
+                Ok(attributes) => return Ok(attributes),
                 Err(NfsError::V4(status)) => status,
                 Err(error) => return Err(error),
             };
@@ -130,7 +131,7 @@ impl Inner {
         state: &Rc<OpenState>,
         lock: &Rc<LockState>,
         request: &Request,
-    ) -> NfsResult<()> {
+    ) -> NfsResult<Option<Attributes>> {
         let turn = self.turn_of(&lock.owner).await?;
         if lock.stateid.get().is_some() {
             return self.send_lock(state, lock, request, None, &turn).await;
@@ -147,7 +148,7 @@ impl Inner {
         request: &Request,
         open: Option<&SeqidGuard>,
         turn: &SeqidGuard,
-    ) -> NfsResult<()> {
+    ) -> NfsResult<Option<Attributes>> {
         let handle = state.handle.get();
         let locker = match (lock.stateid.get(), open) {
             (Some(stateid), None) => {
@@ -180,11 +181,19 @@ impl Inner {
                 &handle,
                 |ops| {
                     ops.put(Opnum::LOCK, &args);
+                    if self.options.append_to_locks {
+                        ops.attributes();
+                    }
                 },
-                |results| match results.result(Opnum::LOCK)? {
-                    LockRes::Ok(ok) => Ok(ok.lock_stateid),
-                    LockRes::Denied(_) => Err(Nfsstat4::DENIED.into()),
-                    LockRes::Err(status) => Err(status.into()),
+                |results| {
+                    let stateid = match results.result(Opnum::LOCK)? {
+                        LockRes::Ok(ok) => ok.lock_stateid,
+                        LockRes::Denied(_) => return Err(Nfsstat4::DENIED.into()),
+                        LockRes::Err(status) => return Err(status.into()),
+                    };
+                    let append = self.options.append_to_locks;
+                    let attributes = if append { appended(results.attributes())? } else { None };
+                    Ok((stateid, attributes))
                 },
             )
             .await;
@@ -195,11 +204,12 @@ impl Inner {
                 None => turn.step_back(),
             }
         }
-        lock.took(result?);
+        let (stateid, attributes) = result?;
+        lock.took(stateid);
         let mut held = lock.held.borrow_mut();
         subtract(&mut held, request.range);
         held.push((request.range, request.kind));
-        Ok(())
+        Ok(attributes)
     }
 
     pub(super) async fn unlock(self: &Rc<Self>, file: &File, owner: u64, range: Range) -> NfsResult<()> {
@@ -255,6 +265,10 @@ impl Inner {
             offset: range.offset,
             length: length(range),
         };
+        // If the owner holds nothing afterwards; the server refuses if it does.
+        let left = |(held, _): &(Range, LockKind)| held.without(range).next().is_some();
+        let free =
+            self.options.append_to_locks && self.has_sessions() && !lock.held.borrow().iter().any(left);
         let result = self
             .in_turn(
                 [&turn],
@@ -262,15 +276,27 @@ impl Inner {
                 &handle,
                 |ops| {
                     ops.put(Opnum::LOCKU, &args);
+                    if free {
+                        ops.put(Opnum::FREE_STATEID, &FreeStateidArgs { stateid: args.lock_stateid });
+                    }
                 },
-                |results| Ok(results.take::<LockuOk>(Opnum::LOCKU)?.lock_stateid),
+                |results| {
+                    let stateid = results.take::<LockuOk>(Opnum::LOCKU)?.lock_stateid;
+                    let freed = free && appended(results.take::<()>(Opnum::FREE_STATEID))?.is_some();
+                    Ok((stateid, freed))
+                },
             )
             .await;
         if matches!(result, Err(NfsError::V4(Nfsstat4::BAD_SEQID))) {
             turn.step_back();
         }
-        lock.took(result?);
+        let (stateid, freed) = result?;
         subtract(&mut lock.held.borrow_mut(), range);
+        if freed {
+            lock.stateid.set(None)
+        } else {
+            lock.took(stateid)
+        }
         Ok(())
     }
 
@@ -381,7 +407,7 @@ impl Inner {
             let open = if first { Some(owner.turn_now().ok_or(busy)?) } else { None };
             match self.send_lock(state, lock, &request, open.as_ref(), &turn).await {
                 Err(NfsError::V4(Nfsstat4::DELAY)) => {}
-                result => return result,
+                result => return result.map(drop),
             }
             let at = delay.again(Instant::now())?;
             self.counters.event(Event::Delay);

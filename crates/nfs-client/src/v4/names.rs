@@ -9,7 +9,7 @@ use benchmaster_nfs_proto::v4::{
 };
 
 use super::Inner;
-use super::attrs::{self, Encoded};
+use super::attrs::Encoded;
 use super::compound::Failure;
 use super::establish::handle_of;
 use super::io_ops::after;
@@ -57,8 +57,7 @@ impl Inner {
             },
             |results| {
                 results.on()?;
-                let got: GetattrOk<'_> = results.take(Opnum::GETATTR)?;
-                attrs::decode(&got.obj_attributes)?.all()
+                results.attributes()
             },
         )
         .await

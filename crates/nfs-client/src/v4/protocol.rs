@@ -62,7 +62,14 @@ impl Protocol for Client {
         self.0.commit(file, range).await
     }
 
-    async fn lock(&self, file: &File, owner: u64, kind: LockKind, range: Range, wait: bool) -> NfsResult<()> {
+    async fn lock(
+        &self,
+        file: &File,
+        owner: u64,
+        kind: LockKind,
+        range: Range,
+        wait: bool,
+    ) -> NfsResult<Option<Attributes>> {
         self.0.lock(file, owner, kind, range, wait).await
     }
 

@@ -39,6 +39,16 @@ impl Table {
         (number < self.allowed).then_some(number)
     }
 
+    /// How many may be taken.
+    fn free(&self) -> usize {
+        let used = self.used.iter().enumerate().map(|(at, word)| {
+            let allowed = self.allowed.saturating_sub(at * 64).min(64) as u32;
+            let mask = u64::MAX.checked_shr(64 - allowed).unwrap_or_default();
+            (word & mask).count_ones() as usize
+        });
+        self.allowed - used.sum::<usize>()
+    }
+
     fn highest_used(&self) -> usize {
         let word = self.used.iter().rposition(|word| *word != 0);
         word.map_or(0, |word| word * 64 + 63 - self.used[word].leading_zeros() as usize)
@@ -159,8 +169,8 @@ impl Slots {
         let slot = self.line.wait(priority, || end().or_else(|| self.try_take(priority).map(Some))).await;
         match slot {
             Some(_) => self.wake_next(),
-            // All others end too, one after the other.
-            None => self.line.wake(),
+            // Those that came meanwhile end too.
+            None => self.line.wake_first(usize::MAX),
         }
         slot
     }
@@ -180,16 +190,16 @@ impl Slots {
         self.wake_next();
     }
 
+    /// Wakes as many as there are slots: they take them in one turn, and their requests leave together.
     fn wake_next(&self) {
-        if !self.limited.get() || self.table.borrow().lowest_free().is_some() {
-            self.line.wake();
-        }
+        let free = if self.limited.get() { self.table.borrow().free() } else { usize::MAX };
+        self.line.wake_first(free);
     }
 
     /// Ends all waiting.
     pub(super) fn end(&self) {
         self.ended.set(true);
-        self.line.wake();
+        self.line.wake_first(usize::MAX);
     }
 }
 

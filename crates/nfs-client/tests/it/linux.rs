@@ -168,7 +168,10 @@ fn opening_shows_what_others_closed() {
 
 #[test]
 fn locks_make_the_cache_coherent() {
-    for (version, fine) in VERSIONS.iter().flat_map(|version| [(*version, true), (*version, false)]) {
+    let appended = ["4.0&append_to_locks=on", "4.1&delegations=off&append_to_locks=on"];
+    let versions = VERSIONS.iter().chain(&appended);
+    for (version, fine) in versions.flat_map(|version| [(*version, true), (*version, false)]) {
+        let alone = !version.contains("append");
         let server = server_with(&[], |config| {
             config.change_granularity = (!fine).then(|| Duration::from_secs(1));
         });
@@ -184,7 +187,7 @@ fn locks_make_the_cache_coherent() {
             mount.read(&file, &mut data, 0).await.unwrap();
             let locked = calls(&mount, &mut before);
             // Fine times show that nothing has changed; else everything is read again.
-            let wanted = (1, u64::from(!fine));
+            let wanted = (u64::from(alone), u64::from(!fine));
             assert_eq!((number(&locked, "GETATTR"), number(&locked, "READ")), wanted, "{version} {locked:?}");
             // What is written is there for others when it is unlocked, not before.
             mount.write(&file, b"bb", 1).await.unwrap();
@@ -198,6 +201,19 @@ fn locks_make_the_cache_coherent() {
             mount.lock(&file, LockKind::Read, WHOLE, false).await.unwrap();
             mount.read(&file, &mut data, 0).await.unwrap();
             assert_eq!(&data, b"cbba", "{version}");
+            mount.unlock(&file, WHOLE).await.unwrap();
+            calls(&mount, &mut before);
+            // The stateid is freed once nothing is locked any more, and a lock after that gets another.
+            for offset in [0, 20] {
+                mount.lock(&file, LockKind::Write, Range { offset, length: 10 }, false).await.unwrap();
+            }
+            mount.unlock(&file, Range { offset: 0, length: 10 }).await.unwrap();
+            let freed = |calls: &[_]| number(calls, "FREE_STATEID");
+            assert_eq!(freed(&calls(&mount, &mut before)), 0, "{version}");
+            mount.unlock(&file, WHOLE).await.unwrap();
+            let sessions = !version.starts_with('3') && !version.starts_with("4.0");
+            assert_eq!(freed(&calls(&mount, &mut before)), u64::from(sessions && alone), "{version}");
+            mount.lock(&file, LockKind::Write, WHOLE, false).await.unwrap();
             mount.unlock(&file, WHOLE).await.unwrap();
             mount.close(file).await.unwrap();
             other.close(theirs).await.unwrap();

@@ -114,6 +114,8 @@ fn paper_000_table_1() {
         prepare(&reactor, &server, &directories, FILES).await;
         for (delegations, wanted) in [
             ("off", [N, 10 * N, N, 3, 10 * N + 1, 10 * N, 10 * N, 2, 10 * N, 0, 0]),
+            // What the paper proposes: GETATTR within LOCK, FREE_STATEID within LOCKU.
+            ("off&append_to_locks=on", [N, 10 * N, N, 3, 1, 10 * N, 10 * N, 2, 0, 0, 0]),
             ("on", [N, N, N, 3, 1, 0, 0, 2, 0, 0, 0]),
         ] {
             let options = format!("version=4.1&delegations={delegations}");

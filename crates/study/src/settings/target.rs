@@ -215,7 +215,7 @@ static KEYS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| ["path", "url", "mount"].into_iter().chain(MountOptions::names()).collect());
 
 /// What the options of a mount mean, for the schema.
-const MEANINGS: [(&str, &str); 39] = [
+const MEANINGS: [(&str, &str); 40] = [
     ("version", "Version of NFS: `\"2\"`, `\"3\"`, `\"4.0\"`, `\"4.1\"`, `\"4.2\"`."),
     ("port", "Port of the NFS service, if not 2049."),
     ("mountport", "Port of the MOUNT service (v2 and v3), if the portmapper is not to be asked."),
@@ -228,6 +228,10 @@ const MEANINGS: [(&str, &str); 39] = [
     ("sync", "How stable every WRITE is before it is answered: `\"none\"`, `\"data\"`, `\"file\"`."),
     ("cache", "What clients keep: `\"off\"` nothing, `\"linux\"` what the Linux client keeps."),
     ("delegations", "Whether delegations are wanted (v4, with `cache = \"linux\"`)."),
+    (
+        "append_to_locks",
+        "Whether GETATTR is appended to the request of LOCK, and FREE_STATEID to that of LOCKU (v4, with `cache = \"linux\"`).",
+    ),
     ("timeo", "Time without a reply after which a call counts as timed out."),
     ("retrans", "How often a request is sent again before the call fails."),
     ("proto", "`\"tcp\"` or `\"udp\"` (v2 and v3)."),

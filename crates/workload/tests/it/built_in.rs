@@ -218,6 +218,7 @@ pub(crate) fn every_built_in_workload_is_tried_here() {
         "mdtest",
         "smallfile",
         "mixed",
+        "postmark",
         "tree-extract",
         "tree-clone",
         // In replay.rs.

@@ -1,8 +1,9 @@
 //! The workloads in the manner of other benchmarks do exactly what they say.
 
 use benchmaster_builtin::{
-    Conditions, IorParameters, IorPhases, MdtestParameters, MdtestPhase, MixedParameters, SmallfileOperation,
-    SmallfileParameters, SoftwareBuildParameters, TreeCloneParameters, TreeExtractParameters, WorkloadSpec,
+    Conditions, IorParameters, IorPhases, MdtestParameters, MdtestPhase, MixedParameters, PostmarkParameters,
+    SmallfileOperation, SmallfileParameters, SoftwareBuildParameters, TreeCloneParameters,
+    TreeExtractParameters, WorkloadSpec,
 };
 use benchmaster_nfs_server::ServerConfig;
 use benchmaster_record::model::{OffsetPick, Size, Until, Workload};
@@ -351,6 +352,33 @@ fn the_twenty_operations_do_what_they_say() {
             let recording = bench.run(&of(&spec, 1));
             check_counts(&recording, expected);
             bench.area.begin_run(true).unwrap();
+        }
+    }
+}
+
+#[test]
+fn postmark_creates_transacts_and_deletes_what_is_left() {
+    for mut bench in benches() {
+        let parameters = PostmarkParameters {
+            files: 20,
+            transactions: 60,
+            subdirectories: 3,
+            workers: 2,
+            ..PostmarkParameters::default()
+        };
+        let recording = bench.run(&of(&WorkloadSpec::Postmark(parameters), 1));
+        let counted = |label| count(&recording, label);
+        let (created, deleted) = (counted("transaction-create"), counted("transaction-delete"));
+        assert_eq!((counted("create"), counted("close"), created + deleted), (20, 20, 60));
+        assert_eq!(counted("delete"), 20 + created - deleted, "what is left");
+        assert_eq!(counted("transaction-open"), 60);
+        assert_eq!(counted("transaction-close"), 60 + created);
+        let appended = counted("transaction-append");
+        assert!((10..50).contains(&created) && (10..50).contains(&appended), "{created} {appended}");
+        assert!(counted("transaction-read") >= 60 - appended, "files are read whole");
+        assert!(recording.workers.iter().all(|worker| worker.stop == StopReason::Work));
+        for directory in ["d0", "d1", "d2"] {
+            assert!(bench.names(&format!("w/private-0/{directory}")).is_empty());
         }
     }
 }

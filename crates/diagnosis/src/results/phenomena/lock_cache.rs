@@ -47,12 +47,21 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         digits(per_lock(again)),
         percent(part)
     );
+    // One GETATTR for each LOCK; each FREE_STATEID follows a LOCKU.
+    let freed = ops(measured, &["FREE_STATEID"]);
+    let spared = attributes.min(locks) + freed;
+    let all = measured.calls().map_or(0, |calls| calls.ops);
     let finding = Finding::new(Confidence::Certain, what)
         .with([
             Evidence::number("LOCK", locks as f64),
             Evidence::number("GETATTR for each LOCK", per_lock(attributes)),
             Evidence::number("READ of what had been read before, for each LOCK", per_lock(again)),
-            Evidence::number("FREE_STATEID", ops(measured, &["FREE_STATEID"]) as f64),
+            Evidence::number("FREE_STATEID", freed as f64),
+            Evidence::number(
+                "RPCs that GETATTR within LOCK and FREE_STATEID within LOCKU save",
+                spared as f64,
+            ),
+            Evidence::number("share of all RPCs", share(spared as f64, all as f64)),
         ])
         .costs(part);
     Verdict::Found(finding)
@@ -82,6 +91,10 @@ mod tests {
         for source in [RpcSource::Client, RpcSource::Kernel] {
             let Verdict::Found(found) = verdict(source, &calls, 10_000) else { panic!() };
             assert!(found.what.contains("by 1.00 GETATTR and 0.900 READ"), "{}", found.what);
+            let evidence = |name: &str| found.evidence.iter().find(|it| it.name.starts_with(name)).cloned();
+            let spared = evidence("RPCs that GETATTR within LOCK").expect("what could be spared");
+            assert_eq!(spared, Evidence::number(spared.name.clone(), 10_000.0));
+            assert!(evidence("share of all RPCs").is_some());
             assert!((found.cost.unwrap().share - 6.2 / 6.5).abs() < 1e-3);
         }
     }

@@ -17,8 +17,8 @@ const DENIED: u32 = 10010;
 
 impl Mount {
     /// LOCK, after what is dirty was flushed. Afterwards the cache is made coherent: attributes are asked for where the
-    /// server's times show every change, else all that is cached of the file is dropped (Linux: `do_setlk`). With a
-    /// delegation the lock is kept here.
+    /// server's times show every change, else all that is cached of the file is dropped (Linux: `do_setlk`). Attributes
+    /// that came with LOCK spare the GETATTR. With a delegation the lock is kept here.
     pub(in crate::mount) async fn lock_cached(
         &self,
         node: &Node,
@@ -46,16 +46,23 @@ impl Mount {
         self.flush_any(node).await?;
         let open = self.at_server(node, slot).await?;
         cached.locked_there.set(true);
-        self.0.client.lock(&open, slot.owner, kind, range, wait).await?;
+        let changes = cached.changes.get();
+        let attributes = self.0.client.lock(&open, slot.owner, kind, range, wait).await?;
         if self.is_delegated(node) {
             return Ok(());
         }
-        if self.0.limits.time_delta_ns <= FINE {
-            self.fresh(node, true).await?;
-        } else {
+        // Those of before a WRITE that was answered meanwhile are of no use.
+        let attributes = attributes.filter(|_| cached.changes.get() == changes);
+        let fine = self.0.limits.time_delta_ns <= FINE;
+        if !fine {
             cached.known.borrow_mut().invalidate();
             cached.access.borrow_mut().forget();
             self.drop_data(cached);
+        }
+        match attributes {
+            Some(attributes) => self.learn(node, attributes, false),
+            None if fine => drop(self.fresh(node, true).await?),
+            None => {}
         }
         Ok(())
     }
@@ -88,7 +95,10 @@ impl Mount {
         for lock in locks {
             cached.locked_there.set(true);
             let taken = match &open {
-                Some(open) => self.0.client.lock(open, lock.owner, lock.kind, lock.range, false).await,
+                Some(open) => {
+                    let taken = self.0.client.lock(open, lock.owner, lock.kind, lock.range, false);
+                    taken.await.map(drop)
+                }
                 None => Err(self.0.client.error(DENIED)),
             };
             if taken.is_err() {
