@@ -62,7 +62,7 @@ impl Disk {
         (model.take_done(thread), self.started + next)
     }
 
-    /// Lets time pass, for what nobody waits for.
+    /// Lets time pass, for what has no waiter.
     pub(crate) fn tick(&self, now: Instant) {
         self.model.lock().advance(self.at(now));
     }

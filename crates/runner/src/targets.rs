@@ -55,7 +55,7 @@ fn check_target(
     observe: &mut dyn FnMut(RunEvent<'_>),
 ) -> Result<(), RunError> {
     match settings.target.kind() {
-        // What is there on other hosts, or will be there once steps are done, cannot be told now.
+        // What is there on other hosts, or will be there once steps are done, is not known now.
         _ if !settings.launcher().is_here() || settings.server.is_managed() => Ok(()),
         TargetKind::Directory(path) if !path.is_dir() => Err(AreaError::NotADirectory { path }.into()),
         // A device, or a directory for a bind mount.

@@ -1,4 +1,4 @@
-//! Captures of real sessions, and captures that nobody would make.
+//! Captures of real sessions, and captures that no program makes.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -97,7 +97,7 @@ impl Journal {
         self.waiting.entry(transaction).or_default().push(task);
     }
 
-    /// Whether a transaction can be committed now: `idle` if nobody need wait for it.
+    /// Whether a transaction can be committed now: `idle` if nothing waits for it.
     pub(super) fn can_commit(&self, idle: bool) -> bool {
         self.committing.is_none() && self.running.handles > 0 && (idle || self.running.requested)
     }

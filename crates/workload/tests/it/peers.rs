@@ -377,8 +377,10 @@ fn postmark_creates_transacts_and_deletes_what_is_left() {
         assert!((10..50).contains(&created) && (10..50).contains(&appended), "{created} {appended}");
         assert!(counted("transaction-read") >= 60 - appended, "files are read whole");
         assert!(recording.workers.iter().all(|worker| worker.stop == StopReason::Work));
-        for directory in ["d0", "d1", "d2"] {
-            assert!(bench.names(&format!("w/private-0/{directory}")).is_empty());
+        let directories = bench.names("w/c0");
+        assert_eq!(directories.len(), 3, "{directories:?}");
+        for directory in directories {
+            assert!(bench.names(&format!("w/c0/{directory}")).is_empty(), "{directory}");
         }
     }
 }

@@ -72,7 +72,9 @@ fn work_that_may_end_earlier_is_not_estimated_by_its_latest_end() {
     // Of `w` a mebibyte at the rates assumed of a directory, and never its latest end.
     assert_eq!(time.measuring.low, 4.0 + 2.0 * (1048576.0 / 3e9 + 16.0 * 3e-6));
     assert_eq!(time.measuring.high, 4.0 + 2.0 * (1048576.0 / 100e6 + 16.0 * 0.3e-3));
-    let line = format!("time        {}: 4 s of measuring, 0 s to 0.03 s for files", time.all);
+    // Files of both: created, written, closed, removed.
+    assert_eq!(time.files.high, 2.0 * (4.0 * 0.3e-3 + 1048576.0 / 100e6));
+    let line = format!("time        {}: 4 s of measuring, 0 s to 0.02 s for files", time.all);
     assert!(shown.contains(&line), "{shown}");
 }
 
