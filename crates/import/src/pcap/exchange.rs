@@ -87,11 +87,7 @@ impl Exchanges {
 }
 
 fn is_ours(call: &CallHeader<'_>) -> bool {
-    match (call.program, call.version) {
-        (v3::PROGRAM, 3 | 4) => true,
-        (mount::PROGRAM, 3) => true,
-        _ => false,
-    }
+    matches!((call.program, call.version), (v3::PROGRAM, 3 | 4) | (mount::PROGRAM, 3))
 }
 
 /// What a call asks for and got.

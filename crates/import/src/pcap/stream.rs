@@ -120,6 +120,9 @@ struct Stream {
     last_ns: u64,
 }
 
+/// Is given each record: between which ends, when, and its bytes.
+pub(super) type Emit<'a> = dyn FnMut((End, End), u64, &[u8], &mut Captured) + 'a;
+
 /// All streams of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Streams(HashMap<(End, End), Stream>);
@@ -131,7 +134,7 @@ impl Streams {
         segment: &Segment<'_>,
         at_ns: u64,
         captured: &mut Captured,
-        emit: &mut dyn FnMut((End, End), u64, &[u8], &mut Captured),
+        emit: &mut Emit<'_>,
     ) {
         let (ends, back) = ((segment.from, segment.to), (segment.to, segment.from));
         if let (Some(acknowledged), Some(stream)) = (segment.acknowledges, self.0.get_mut(&back)) {
@@ -155,11 +158,7 @@ impl Streams {
     }
 
     /// The capture is over: what waits for missing bytes goes on without them.
-    pub(super) fn end(
-        self,
-        captured: &mut Captured,
-        emit: &mut dyn FnMut((End, End), u64, &[u8], &mut Captured),
-    ) {
+    pub(super) fn end(self, captured: &mut Captured, emit: &mut Emit<'_>) {
         for (ends, mut stream) in self.0 {
             let at_ns = stream.last_ns;
             while !stream.waiting.is_empty() && !stream.foreign {
