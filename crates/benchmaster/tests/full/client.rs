@@ -8,8 +8,9 @@ use serde::Deserialize;
 
 use crate::limit::output_within;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_benchmaster");
 const PATIENCE: Duration = Duration::from_secs(600);
+
+const DESIGN: &str = "design={ kind = \"one-at-a-time\", replicates = 2 }";
 
 /// A study of the client, made small.
 struct Case {
@@ -28,7 +29,7 @@ const CASES: [Case; 5] = [
             "network.server_bandwidth=10MB/s",
             "workload.read.file_size=128MiB",
             "workload.read.duration=4s",
-            "factors.io_size.levels=[\"64KiB\"]",
+            "factors.io_size.levels=[\"64KiB\", \"16KiB\"]",
         ],
         finding: "readahead-waste",
         with: "rule=2.6.32",
@@ -41,7 +42,7 @@ const CASES: [Case; 5] = [
     },
     Case {
         study: "paper003-client",
-        changes: &["workload.write.file_size=40MB", "factors.server.levels=[\"26MB/s\"]"],
+        changes: &["workload.write.file_size=40MB"],
         finding: "periodic-spikes",
         with: "client=linux244",
     },
@@ -50,14 +51,14 @@ const CASES: [Case; 5] = [
         changes: &[
             "workload.write.file_size=200MB",
             "run.interval=400ms",
-            "factors.server.levels=[\"38MB/s\"]",
+            "factors.server.levels=[\"38MB/s\", \"26MB/s\"]",
         ],
         finding: "latency-drift",
         with: "client=no-flushes",
     },
     Case {
         study: "paper002-synchronous",
-        changes: &["factors.file_size.levels=[\"10MB\"]"],
+        changes: &["factors.file_size.levels=[\"10MB\", \"20MB\"]"],
         finding: "synchronous-mount",
         with: "sync=file",
     },
@@ -93,15 +94,15 @@ fn trial(case: &Case) -> Result<(), Failed> {
     let place = tempfile::TempDir::new_in("/dev/shm").or_else(|_| tempfile::TempDir::new())?;
     let study = format!("{}/../../studies/{}.toml", env!("CARGO_MANIFEST_DIR"), case.study);
     let results = place.path().join("results");
-    let mut run = Command::new(PROGRAM);
-    run.arg("run").arg(study).arg("-q").arg("-o").arg(&results).args(["--set", "design.replicates=2"]);
+    let mut run = Command::new(crate::program());
+    run.arg("run").arg(study).arg("-q").arg("-o").arg(&results).args(["--set", DESIGN]);
     case.changes.iter().for_each(|change| _ = run.args(["--set", change]));
     run.stdin(Stdio::null());
     let ran = output_within(run, PATIENCE)?;
     if !ran.status.success() {
         return Err(String::from_utf8_lossy(&ran.stderr).into_owned().into());
     }
-    let mut diagnose = Command::new(PROGRAM);
+    let mut diagnose = Command::new(crate::program());
     diagnose.arg("diagnose").arg(&results).arg("--json");
     let diagnosis: Diagnosis = serde_json::from_slice(&output_within(diagnose, PATIENCE)?.stdout)?;
     let of_this = diagnosis.findings.iter().filter(|finding| finding.id == case.finding);
