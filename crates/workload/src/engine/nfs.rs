@@ -96,7 +96,11 @@ impl NfsEngine<'_> {
         unless_stopped(self.ends, self.mount.readdir_plus(path, &mut visit)).await?;
         // Version 2 has no attributes in lists, and other servers may leave some out.
         for name in without {
-            self.mount.stat(&[path, b"/", &name].concat()).await?;
+            match self.mount.stat(&[path, b"/", &name].concat()).await {
+                // Another worker has removed it since the directory was read.
+                Err(error) if error.errno() == libc::ENOENT => {}
+                found => _ = found?,
+            }
         }
         Ok(())
     }

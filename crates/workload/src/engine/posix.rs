@@ -218,7 +218,11 @@ impl Files for PosixEngine<'_> {
             OperationKind::Readdir => return Ok(self.list(path, |_, _| Ok(())).map(drop)?),
             OperationKind::ReaddirStat => {
                 let stat = |directory: &OwnedFd, name: &CStr| {
-                    fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map(drop)
+                    match fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                        // Another worker has removed it since the directory was read.
+                        Err(Errno::NOENT) => Ok(()),
+                        found => found.map(drop),
+                    }
                 };
                 return Ok(self.list(path, stat).map(drop)?);
             }
