@@ -38,6 +38,8 @@ pub enum Need {
     OwnClient,
     /// Own clients that keep nothing: each call goes to the server.
     NothingCached,
+    /// Own clients that cache and can append to the compounds of locks, and do not: those of version 4.
+    LocksAlone,
     /// A Linux server, or one that may be.
     LinuxServer,
     /// A server with an operating system of its own: not the embedded one.
@@ -149,6 +151,8 @@ pub struct Setup {
     emulated: bool,
     /// Whether own clients keep what they know.
     caches: bool,
+    /// Whether they could append to locks, and do not.
+    locks_alone: bool,
     /// Whether the server grants delegations, where that is known.
     delegations: Option<bool>,
 }
@@ -174,11 +178,14 @@ impl Setup {
             (None, false, _) => Caller::Local,
         };
         let server = run.service.as_ref().map(|service| service.server);
+        let caches = url.contains("cache=linux");
+        let has = |option: &str| url.split(['?', '&']).any(|one| one == option);
         Self {
             caller,
             server: server.or((caller != Caller::Local).then_some(ServedBy::External)),
             emulated: run.service.as_ref().is_some_and(|service| service.network.is_emulated()),
-            caches: url.contains("cache=linux"),
+            caches,
+            locks_alone: caches && !["version=2", "version=3", "append_to_locks=on"].into_iter().any(has),
             delegations: run.parameters.delegations,
         }
     }
@@ -186,7 +193,8 @@ impl Setup {
     /// That of a client in production, of which its mounts alone are known.
     pub fn of_mounts() -> Self {
         let server = Some(ServedBy::External);
-        Self { caller: Caller::Kernel, server, emulated: false, caches: false, delegations: None }
+        let (caller, delegations) = (Caller::Kernel, None);
+        Self { caller, server, emulated: false, caches: false, locks_alone: false, delegations }
     }
 
     /// Whether something is so.
@@ -198,6 +206,7 @@ impl Setup {
             Need::KernelClient => self.caller == Caller::Kernel,
             Need::OwnClient => self.caller == Caller::Own,
             Need::NothingCached => self.caller == Caller::Own && !self.caches,
+            Need::LocksAlone => self.caller == Caller::Own && self.locks_alone,
             Need::LinuxServer => matches!(self.server, Some(External | Knfsd | Managed)),
             Need::ServerHost => self.server.is_some() && !embedded,
             Need::EmbeddedServer => embedded,
@@ -248,6 +257,18 @@ mod tests {
         made.run().service.as_mut().unwrap().server = ServedBy::Knfsd;
         assert_eq!(remedy().fit(&setup(&made)).command.as_deref(), Some("cat /proc/fs/jbd2/*/info"));
         assert_eq!(remedy().fit(&Setup::of_mounts()).command.as_deref(), Some("cat /proc/fs/jbd2/*/info"));
+    }
+
+    #[test]
+    fn only_own_clients_of_version_4_that_cache_can_append_to_locks() {
+        let mut made = Made::served();
+        let mut has = |options: &str| {
+            made.run().service.as_mut().unwrap().url = format!("nfs://{{server}}/export{options}");
+            setup(&made).has(Need::LocksAlone)
+        };
+        assert!(has("?cache=linux") && has("?version=4.2&cache=linux"));
+        assert!(!has("") && !has("?version=3&cache=linux"));
+        assert!(!has("?cache=linux&append_to_locks=on"));
     }
 
     #[test]
