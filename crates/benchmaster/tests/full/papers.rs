@@ -20,7 +20,7 @@ use crate::limit::output_within;
 const PATIENCE: Duration = Duration::from_secs(3600);
 const CONFIDENCE: f64 = 0.95;
 
-/// Sizes agree if the paper's figure lies in our interval, or within this factor of our estimate.
+/// Sizes agree if the paper's figure lies in our interval, or all of that within this factor of it.
 const NEAR: f64 = 1.5;
 
 #[derive(Debug, Deserialize)]
@@ -127,11 +127,11 @@ impl Agreement {
     fn of(ours: Ours, paper: &[f64], is_ratio: bool) -> Option<Self> {
         let (low, high) = (*paper.first()?, *paper.last()?);
         let (lower, upper) = ours.interval.unwrap_or((ours.value, ours.value));
-        let near = |paper: f64| paper / NEAR <= ours.value && ours.value <= paper * NEAR;
-        let within = lower <= high && low <= upper;
+        let near = low / NEAR <= lower && upper <= high * NEAR;
+        let overlap = lower <= high && low <= upper;
         // An interval so wide that it says nothing does not agree.
         let decides = lower > 0.0 && upper / lower <= NEAR * NEAR;
-        if near(low) || near(high) || (low..=high).contains(&ours.value) || (within && decides) {
+        if near || (overlap && decides) {
             return Some(Self::Size);
         }
         let same_side = is_ratio && ((low > 1.0 && lower > 1.0) || (high < 1.0 && upper < 1.0));
@@ -202,7 +202,7 @@ impl Analysis {
             None => " (no interval)".to_owned(),
         };
         let text = format!("× {}{interval}", short(found.ratio));
-        Ok(Some((ours, text, paper(&|ratio| format!("× {}", format::plain(ratio))))))
+        Ok(Some((ours, text, paper(&|ratio| format!("× {ratio}")))))
     }
 }
 
