@@ -211,6 +211,15 @@ fn disk_of(server: &Server) -> DiskReport {
     server.shared().disk.as_ref().map(|disk| disk.report(Instant::now())).unwrap_or_default()
 }
 
+/// Puts in values under the names that a sampler of the kernel has for them.
+fn put(out: &mut Sample<'_>, metrics: &[MetricInfo], values: &[(&str, f64)]) {
+    for (name, value) in values {
+        if let Some(metric) = metrics.iter().find(|metric| metric.name == *name) {
+            out.put(metric.metric(), DISK, *value);
+        }
+    }
+}
+
 impl Sampler for DiskSampler {
     fn name(&self) -> &'static str {
         "diskstats"
@@ -218,11 +227,8 @@ impl Sampler for DiskSampler {
 
     fn read(&mut self, out: &mut Sample<'_>) -> Result<(), SampleError> {
         let disk = disk_of(&self.0);
-        for (name, value) in ROWS {
-            if let Some(metric) = diskstats::METRICS.iter().find(|metric| metric.name == name) {
-                out.put(metric.metric(), DISK, value(&disk) as f64);
-            }
-        }
+        let values = ROWS.map(|(name, value)| (name, value(&disk) as f64));
+        put(out, diskstats::METRICS, &values);
         Ok(())
     }
 }
@@ -235,7 +241,7 @@ impl Sampler for JournalSampler {
     fn read(&mut self, out: &mut Sample<'_>) -> Result<(), SampleError> {
         let disk = disk_of(&self.0);
         let mean = |sum: u64| sum as f64 / disk.transactions.max(1) as f64;
-        for (name, value) in [
+        let values = [
             ("transactions", disk.transactions as f64),
             ("requested", disk.requested as f64),
             ("mean_running", mean(disk.running_ns)),
@@ -244,11 +250,8 @@ impl Sampler for JournalSampler {
             ("mean_handles", mean(disk.handles).floor()),
             ("mean_blocks", mean(disk.metadata_blocks).floor()),
             ("mean_logged_blocks", mean(disk.journal_blocks).floor()),
-        ] {
-            if let Some(metric) = jbd2::METRICS.iter().find(|metric| metric.name == name) {
-                out.put(metric.metric(), DISK, value);
-            }
-        }
+        ];
+        put(out, jbd2::METRICS, &values);
         out.put(LOGGED_BLOCKS.metric(), DISK, disk.journal_blocks as f64);
         Ok(())
     }

@@ -1,12 +1,10 @@
 //! The client's page cache and its cures: what the papers found is found where the cause is, and not where it is cured.
 
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
-use serde::Deserialize;
 
-use crate::limit::output_within;
+use crate::pathology::trial::diagnose;
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -68,43 +66,11 @@ pub(crate) fn trials() -> impl Iterator<Item = Trial> {
     CASES.into_iter().map(|case| Trial::test(format!("client_{}", case.finding), move || trial(&case)))
 }
 
-/// The parts of `diagnose --json` that are judged.
-#[derive(Deserialize)]
-struct Diagnosis {
-    findings: Vec<Finding>,
-}
-
-#[derive(Deserialize)]
-struct Finding {
-    id: String,
-    at: Option<At>,
-}
-
-#[derive(Deserialize)]
-struct At {
-    treatments: Vec<Treatment>,
-}
-
-#[derive(Deserialize)]
-struct Treatment {
-    label: String,
-}
-
 fn trial(case: &Case) -> Result<(), Failed> {
     let place = tempfile::TempDir::new_in("/dev/shm").or_else(|_| tempfile::TempDir::new())?;
-    let study = format!("{}/../../studies/{}.toml", env!("CARGO_MANIFEST_DIR"), case.study);
     let results = place.path().join("results");
-    let mut run = Command::new(crate::program());
-    run.arg("run").arg(study).arg("-q").arg("-o").arg(&results).args(["--set", DESIGN]);
-    case.changes.iter().for_each(|change| _ = run.args(["--set", change]));
-    run.stdin(Stdio::null());
-    let ran = output_within(run, PATIENCE)?;
-    if !ran.status.success() {
-        return Err(String::from_utf8_lossy(&ran.stderr).into_owned().into());
-    }
-    let mut diagnose = Command::new(crate::program());
-    diagnose.arg("diagnose").arg(&results).arg("--json");
-    let diagnosis: Diagnosis = serde_json::from_slice(&output_within(diagnose, PATIENCE)?.stdout)?;
+    crate::run(case.study, &results, None, [DESIGN].iter().chain(case.changes), PATIENCE)?;
+    let diagnosis = diagnose(&results)?;
     let of_this = diagnosis.findings.iter().filter(|finding| finding.id == case.finding);
     let labels: Vec<&str> = of_this
         .filter_map(|finding| finding.at.as_ref())

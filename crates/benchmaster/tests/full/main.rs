@@ -16,8 +16,10 @@ mod papers;
 mod pathology;
 mod studies;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use libtest_mimic::Arguments;
 
@@ -25,6 +27,35 @@ use libtest_mimic::Arguments;
 fn program() -> PathBuf {
     std::env::var_os("BENCHMASTER_PROGRAM")
         .map_or_else(|| env!("CARGO_BIN_EXE_benchmaster").into(), PathBuf::from)
+}
+
+/// The file of a study of the repository.
+fn study(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../studies/{name}.toml"))
+}
+
+/// Runs a study of the repository with changes (`--set`).
+///
+/// # Errors
+/// What it printed, if it failed.
+fn run(
+    name: &str,
+    results: &Path,
+    scale: Option<&str>,
+    changes: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    patience: Duration,
+) -> Result<(), String> {
+    let mut command = Command::new(program());
+    command.arg("run").arg(study(name)).args(["-q", "-o"]).arg(results).stdin(Stdio::null());
+    command.args(scale.iter().flat_map(|scale| ["--scale", scale]));
+    for change in changes {
+        command.arg("--set").arg(change);
+    }
+    let output = limit::output_within(command, patience).map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
 }
 
 /// Puts figures between their marks in a document: `<!-- figures of COMMAND -->` and `<!-- end of figures -->`.

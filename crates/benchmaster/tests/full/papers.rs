@@ -251,16 +251,8 @@ pub(crate) fn all() -> Option<ExitCode> {
 /// Runs an experiment, unless its results are there.
 fn measured(experiment: &Experiment, directory: &Path) -> Result<Analysis, String> {
     if !directory.join("report.html").exists() {
-        let study = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
-        let mut command = Command::new(crate::program());
-        command.arg("run").arg(study.join(format!("{}.toml", experiment.study))).args(["-q", "-o"]);
-        command.arg(directory).args(experiment.scale.iter().flat_map(|scale| ["--scale", scale]));
-        command.args(experiment.set.iter().flat_map(|change| ["--set", change])).stdin(Stdio::null());
         let started = Instant::now();
-        let output = output_within(command, PATIENCE).map_err(|error| error.to_string())?;
-        if !output.status.success() {
-            return Err(format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr)));
-        }
+        crate::run(&experiment.study, directory, experiment.scale.as_deref(), &experiment.set, PATIENCE)?;
         eprintln!("{}: {:.0} s", experiment.study, started.elapsed().as_secs_f64());
     }
     let mut command = Command::new(crate::program());
@@ -307,8 +299,7 @@ fn row(experiment: &Experiment, figure: &Figure, analysis: &Analysis) -> (String
 pub(crate) fn trials() -> Vec<Trial> {
     vec![Trial::test("papers_name_studies_and_agreement_is_judged", || {
         for experiment in papers().experiment {
-            let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join(format!("../../studies/{}.toml", experiment.study));
+            let file = crate::study(&experiment.study);
             assert!(file.exists(), "{}", experiment.study);
         }
         let ours = |value, interval| Ours { value, interval };

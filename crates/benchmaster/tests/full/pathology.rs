@@ -11,7 +11,7 @@
 
 mod matrix;
 mod scenario;
-mod trial;
+pub(crate) mod trial;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

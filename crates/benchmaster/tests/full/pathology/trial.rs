@@ -66,17 +66,17 @@ fn is_wrong(case: &Case<'_>, id: &str, foreign: Option<f64>) -> bool {
 
 /// The parts of `diagnose --json` that are judged.
 #[derive(Debug, Deserialize)]
-struct Diagnosis {
-    findings: Vec<Finding>,
+pub(crate) struct Diagnosis {
+    pub(crate) findings: Vec<Finding>,
     absent: Vec<Absent>,
     #[serde(default)]
     damage: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Finding {
-    id: String,
-    at: Option<At>,
+pub(crate) struct Finding {
+    pub(crate) id: String,
+    pub(crate) at: Option<At>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -85,12 +85,13 @@ struct Absent {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct At {
-    treatments: Vec<AtTreatment>,
+pub(crate) struct At {
+    pub(crate) treatments: Vec<AtTreatment>,
 }
 
 #[derive(Debug, Deserialize)]
-struct AtTreatment {
+pub(crate) struct AtTreatment {
+    pub(crate) label: String,
     runs: Vec<RunKey>,
 }
 
@@ -169,7 +170,7 @@ fn run(case: &Case<'_>, directory: &Path) -> Result<(), String> {
     }
 }
 
-fn diagnose(results: &Path) -> Result<Diagnosis, String> {
+pub(crate) fn diagnose(results: &Path) -> Result<Diagnosis, String> {
     let mut command = Command::new(crate::program());
     command.arg("diagnose").arg(results).arg("--json").stdin(Stdio::null());
     let output = output_within(command, PATIENCE);
