@@ -15,7 +15,8 @@ test:
 # The full tier: real kernels, nfs-ganesha, ssh, Slurm, Chromium, every study, planted conditions, simulations. Parts that
 # are not installed are named and skipped; `.ci/run` installs and requires them.
 full: test
-    RUST_TEST_THREADS=4 cargo test --workspace --no-fail-fast -- --ignored
+    RUST_TEST_THREADS=4 cargo test --workspace --no-fail-fast -- --ignored --skip quiet::
+    RUST_TEST_THREADS=1 cargo test --workspace --test cli -- --ignored quiet::
 
 # Needs cargo-deny (`cargo install cargo-deny --locked`).
 licences:

@@ -8,6 +8,7 @@ mod cell;
 mod common;
 mod conditions;
 mod history;
+mod levels;
 
 use benchmaster_record::results::{Replication, RunRecord, StudyRecord, StudyResults, Unit, WorkloadRecord};
 use benchmaster_stats::multiple::holm;
@@ -29,6 +30,7 @@ pub use conditions::{Difference, Differences, differences, machines_of};
 pub use history::{
     ChangeSummary, History, HistoryOptions, HistoryPoint, HistorySeries, Series, history, series_of,
 };
+pub use levels::compare_levels;
 
 /// What to compare, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,6 +128,18 @@ pub enum CompareError {
         /// Those that are.
         known: Vec<String>,
     },
+    /// A factor that the study does not have.
+    #[error("the study has no factor `{name}`; it has: {}", known.join(", "))]
+    NoSuchFactor {
+        name: String,
+        /// Those that it has.
+        known: Vec<String>,
+    },
+    /// A factor whose levels are not two.
+    #[error(
+        "the factor `{name}` has {levels} levels; two levels can be compared: `benchmaster analyze` compares more"
+    )]
+    NotTwoLevels { name: String, levels: usize },
     /// A confidence level outside 0..1.
     #[error("a confidence level of {0} is not between 0 and 1; use a number such as 0.95")]
     Confidence(f64),

@@ -4,6 +4,10 @@ use benchmaster_units::TimeSpan;
 
 /// How long each workload that runs for a time is measured, unless told otherwise.
 pub const QUICK_DURATION: TimeSpan = TimeSpan::seconds(3);
+/// The same where two targets are compared.
+pub const AGAINST_DURATION: TimeSpan = TimeSpan::seconds(1);
+/// The factor of two targets.
+pub const TARGETS: &str = "target";
 
 /// What a text names that says what to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,28 +30,50 @@ impl TargetForm {
             _ => Self::Path,
         }
     }
+
+    /// The key of `[target]`.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Url => "url",
+            Self::Export => "mount",
+            Self::Path => "path",
+        }
+    }
+
+    /// The value of this key, as TOML.
+    fn value(self, target: &str) -> String {
+        let text = toml::Value::String(target.to_owned());
+        if self == Self::Export { format!("{{ source = {text} }}") } else { text.to_string() }
+    }
 }
 
 /// The quick battery on a directory (`{scratch}` for a temporary one) or an export (`nfs://{server}/export` for the
-/// embedded server's, `server:/export` for one that the kernel mounts), as the text of a study file. `duration` is how long each workload that runs for a time is
-/// measured; [`QUICK_DURATION`] if absent.
-pub fn quick(target: &str, duration: Option<TimeSpan>) -> String {
-    let form = TargetForm::of(target);
-    let run = match form {
-        TargetForm::Url => "",
-        TargetForm::Export | TargetForm::Path => {
-            "[run]\ncache = \"fadvise\"               # reads should come from the file system, not from this host's page cache\n\n"
+/// embedded server's, `server:/export` for one that the kernel mounts), as the text of a study file; on two targets in
+/// turns with `against`. `duration` is how long each workload that runs for a time is measured; if absent,
+/// [`QUICK_DURATION`], or [`AGAINST_DURATION`] of two targets.
+pub fn quick(target: &str, against: Option<&str>, duration: Option<TimeSpan>) -> String {
+    let targets = || std::iter::once(target).chain(against);
+    let run = if targets().all(|target| TargetForm::of(target) == TargetForm::Url) {
+        ""
+    } else {
+        "[run]\ncache = \"fadvise\"               # reads should come from the file system, not from this host's page cache\n\n"
+    };
+    let levels = match against {
+        None => String::new(),
+        Some(_) => {
+            let level = |(name, target)| {
+                let form = TargetForm::of(target);
+                format!("{name} = {{ \"target.{}\" = {} }}\n", form.key(), form.value(target))
+            };
+            let levels = ["A", "B"].into_iter().zip(targets()).map(level);
+            format!("[factors.{TARGETS}.levels]\n{}\n", levels.collect::<String>())
         }
     };
-    let target = toml::Value::String(target.to_owned());
-    let target = match form {
-        TargetForm::Url => format!("url = {target}"),
-        TargetForm::Export => format!("mount = {{ source = {target} }}"),
-        TargetForm::Path => format!("path = {target}"),
-    };
-    let duration = duration.unwrap_or(QUICK_DURATION);
-    let study = include_str!("battery.toml").replace("{duration}", &duration.to_string());
-    study.replace("{run}", run).replace("{target}", &target)
+    let form = TargetForm::of(target);
+    let target = format!("{} = {}", form.key(), form.value(target));
+    let usual = if against.is_some() { AGAINST_DURATION } else { QUICK_DURATION };
+    let study = include_str!("battery.toml").replace("{duration}", &duration.unwrap_or(usual).to_string());
+    study.replace("{run}", run).replace("{levels}", &levels).replace("{target}", &target)
 }
 
 #[cfg(test)]
@@ -62,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_battery_has_the_basic_workloads_and_takes_about_two_minutes() {
-        let text = quick("/mnt/x", None);
+        let text = quick("/mnt/x", None, None);
         let file = StudyFile::parse("quick", &text).unwrap_or_else(|found| panic!("{found}"));
         assert!(file.warnings.is_empty(), "{}", file.warnings);
         let plan = Plan::from_study(&file, "1").unwrap();
@@ -78,15 +104,28 @@ mod tests {
     #[test]
     fn any_path_and_duration_can_be_written() {
         for path in ["/mnt/with \"quotes\" and \\", "/mnt/ünï\tcode", "{scratch}"] {
-            let file = StudyFile::parse("quick", &quick(path, Some(TimeSpan::millis(500)))).unwrap();
+            let file = StudyFile::parse("quick", &quick(path, None, Some(TimeSpan::millis(500)))).unwrap();
             assert_eq!(file.base.target.path.as_deref(), Some(path));
         }
         for url in ["nfs://{server}/export", "nfs://filer:2050/vol%201?version=3&nconnect=2"] {
-            let file = StudyFile::parse("quick", &quick(url, None)).unwrap();
+            let file = StudyFile::parse("quick", &quick(url, None, None)).unwrap();
             assert_eq!(
                 (file.base.target.url.as_deref(), file.base.target.path.as_deref()),
                 (Some(url), None)
             );
+        }
+    }
+
+    #[test]
+    fn two_targets_are_measured_in_turns() {
+        let all = ["nfs://filer/vol1?version=3", "filer:/vol1", "/mnt/\"x\""];
+        for (a, b) in all.iter().flat_map(|a| all.iter().map(move |b| (*a, *b))).filter(|(a, b)| a != b) {
+            let text = quick(a, Some(b), None);
+            let file = StudyFile::parse("quick", &text).unwrap_or_else(|found| panic!("{found}\n{text}"));
+            let plan = Plan::from_study(&file, "1").unwrap();
+            assert_eq!(plan.study.factors[0].levels, ["A", "B"]);
+            assert_eq!(plan.estimate().runs_min, 10);
+            assert!(plan.estimate().seconds_min <= 90.0, "{}", plan.estimate().seconds_min);
         }
     }
 }

@@ -3,11 +3,11 @@
 use benchmaster_design::full as all_combinations;
 use benchmaster_record::results::{Direction, StageKind, StudyResults, Unit};
 use benchmaster_stats::model::{Term, hierarchy};
-use benchmaster_stats::ratio::fieller_welch;
+use benchmaster_stats::ratio::{fieller_welch, log_t};
 use serde::Serialize;
 
 use super::addition::{AdaptiveError, Addition};
-use super::facts::{Facts, is_confirmation};
+use super::facts::{Facts, Scale, is_confirmation};
 use super::resolve::active;
 use crate::runs::counts;
 
@@ -39,11 +39,11 @@ pub struct Best {
 pub struct Gain {
     /// Confirmation runs that count, of the default and of the best.
     pub runs: [usize; 2],
-    /// Mean response of the default and of the best.
+    /// Mean response of the default and of the best: geometric where the analysis is on the logarithmic scale.
     pub means: [f64; 2],
     /// Mean of the best over mean of the default.
     pub ratio: f64,
-    /// Its confidence interval (Fieller); `None` when it has no end.
+    /// Its confidence interval (Welch's of logarithms, else Fieller's); `None` when it has no end.
     pub interval: Option<[f64; 2]>,
     /// Whether the interval lies on the better side of 1.
     pub confirmed: bool,
@@ -146,21 +146,25 @@ pub(super) fn best(
     };
     let (before, after) =
         (values(&default), confirmed.first().map_or_else(Vec::new, |levels| values(levels)));
-    let ratio = fieller_welch(&before, &after, facts.confidence)?;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let of_arithmetic = || fieller_welch(&before, &after, facts.confidence);
+    let (ratio, means) = if facts.scale == Scale::Log && before.iter().chain(&after).all(|v| *v > 0.0) {
+        let geometric =
+            |values: &[f64]| mean(&values.iter().map(|value| value.ln()).collect::<Vec<_>>()).exp();
+        // Values that do not vary have no interval of logarithms; the means of both kinds are the same then.
+        let ratio = log_t(&before, &after, facts.confidence).or_else(|_| of_arithmetic())?;
+        (ratio, [geometric(&before), geometric(&after)])
+    } else {
+        (of_arithmetic()?, [mean(&before), mean(&after)])
+    };
     let interval = ratio.interval.map(|(low, high)| [low, high]);
     let confirmed = interval.is_some_and(|[low, high]| match direction {
         Direction::Maximise => low > 1.0,
         Direction::Minimise => high < 1.0,
     });
     best.sentence = sentence(&best, ratio.ratio, interval, confirmed, facts.confidence);
-    best.gain = Some(Gain {
-        runs: [before.len(), after.len()],
-        means: [mean(&before), mean(&after)],
-        ratio: ratio.ratio,
-        interval,
-        confirmed,
-    });
+    best.gain =
+        Some(Gain { runs: [before.len(), after.len()], means, ratio: ratio.ratio, interval, confirmed });
     Ok(Confirmation::Done(Box::new(best)))
 }
 

@@ -257,6 +257,29 @@ fn less_can_be_better_and_the_default_can_be_the_best() {
     assert!(gain.confirmed && gain.ratio < 0.6, "{gain:?}");
 }
 
+/// A gain that is large beside a noise which multiplies: an interval of the difference of such means reaches below 0.
+#[test]
+fn a_gain_on_the_logarithmic_scale_has_an_interval_of_logarithms() {
+    let world =
+        World { factors: 2, truth: |x| if x[0] > 0.0 { 3000.0 - 0.001 * x[1] } else { 100.0 }, noise: 1.0 };
+    let mut results = world.study(&benchmaster_design::full(&[2; 2]).unwrap(), 3, DesignRecord::default());
+    results.study.design_details = goal(&results, Direction::Maximise);
+    world.answer(&mut results);
+    let factors = [0.03, 4.0, 0.4, 1.0, 0.2];
+    let mut next = factors.iter().cycle();
+    let primary = results.study.primary_response.clone();
+    for run in results.runs.iter_mut().filter(|run| run.stage > 0) {
+        for response in run.responses.iter_mut().filter(|response| response.name == primary) {
+            response.value *= next.next().unwrap();
+        }
+    }
+    let (_, conclusion) = world.answer(&mut results);
+    let gain = conclusion.best.unwrap().gain.unwrap();
+    let [low, high] = gain.interval.unwrap();
+    assert!(low > 0.0 && (gain.ratio / low - high / gain.ratio).abs() < 1e-6 * high, "{gain:?}");
+    assert!((gain.means[1] / gain.means[0] / gain.ratio - 1.0).abs() < 1e-9, "{gain:?}");
+}
+
 #[test]
 fn without_factors_or_runs_nothing_is_decided() {
     let mut results = PAPER.study(&fraction(), 1, screened());

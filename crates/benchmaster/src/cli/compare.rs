@@ -18,6 +18,7 @@ Examples:
   benchmaster compare results/before results/after --band 5% --response all
   benchmaster compare results/before results/after -o comparison.html
   benchmaster compare results/main results/branch --fail-on worse --json > comparison.json
+  benchmaster compare results/quickstart --factor version     two levels within one study
 
 Exit status: 0 nothing changed, 1 something did (see --fail-on), 2 wrong usage, or results that cannot be compared.")]
 pub(crate) struct CompareArgs {
@@ -25,8 +26,11 @@ pub(crate) struct CompareArgs {
     #[arg(value_name = "A")]
     pub(crate) a: PathBuf,
     /// Results directory that is compared
-    #[arg(value_name = "B")]
-    pub(crate) b: PathBuf,
+    #[arg(value_name = "B", required_unless_present = "factor", conflicts_with = "factor")]
+    pub(crate) b: Option<PathBuf>,
+    /// Compare the two levels of this factor of A
+    #[arg(long, value_name = "NAME")]
+    pub(crate) factor: Option<String>,
     /// Responses to compare, or `all` [default: the one that stands for each workload]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) response: Vec<String>,

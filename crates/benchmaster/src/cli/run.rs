@@ -6,6 +6,8 @@ use benchmaster_units::TimeSpan;
 use clap::{Args, ValueEnum};
 
 use super::change::ChangeArgs;
+use super::compare::FailOn;
+use super::value::part;
 
 /// Run or resume a study
 ///
@@ -77,7 +79,8 @@ pub(crate) enum FailOnRun {
 ///
 /// The standard battery: sequential and random reads and writes, write latency, file creation, small files and metadata, five times each. The
 /// target keeps nothing of it. Every call measures, into a directory of its own; `-o` names one, and resumes what was
-/// interrupted there. `--print` shows the battery as a study file to start from.
+/// interrupted there. `--print` shows the battery as a study file to start from. With `--against` two targets are measured in
+/// turns, and each workload has a verdict: whether the second is better, worse or the same, with an interval.
 ///
 /// A directory is measured by system calls. A URL is measured over the wire by Benchmaster's own client, without root and
 /// without a mount; options of the mount follow a `?` (version, nconnect, rsize, ...; see docs/study-file.md).
@@ -87,12 +90,23 @@ Examples:
   benchmaster quick                                        the embedded server, in memory
   benchmaster quick /mnt/nfs
   benchmaster quick 'nfs://filer/vol1?version=3' -o results/v3
+  benchmaster quick nfs://filer/vol1 --against nfs://other/vol1
+  benchmaster quick nfs://filer/vol1 --against 3           the same export by NFSv3
   benchmaster quick --print /mnt/nfs > my.toml")]
 pub(crate) struct QuickArgs {
     /// What to measure: a directory, usually a mount point, nfs://SERVER/EXPORT, or SERVER:/EXPORT, which the kernel
     /// mounts [default: the embedded server]
     pub(crate) target: Option<PathBuf>,
-    /// How long each workload that runs for a time is measured [default: 3s]
+    /// Measure this target too, in turns with the other, and compare: a further target, or an NFS version
+    #[arg(long, value_name = "TARGET|VERSION")]
+    pub(crate) against: Option<PathBuf>,
+    /// With --against: what gives the exit status 1, besides runs that failed or are invalid
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOn::Never, requires = "against")]
+    pub(crate) fail_if: FailOn,
+    /// With --against: differences that do not matter: 2% or 0.02
+    #[arg(long, value_name = "PART", default_value = "2%", value_parser = part, requires = "against")]
+    pub(crate) band: f64,
+    /// How long each workload that runs for a time is measured [default: 3s; with --against 1s]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<TimeSpan>,
     /// Print the battery as a study file, and measure nothing

@@ -1,6 +1,10 @@
 //! `compare`: two results directories against each other.
 
-use benchmaster_analysis::compare::{self, Comparison, Options, Responses};
+use std::path::Path;
+
+use benchmaster_analysis::compare::{self, Comparison, Options, Responses, compare_levels};
+use benchmaster_record::results::StudyResults;
+use benchmaster_report::Document;
 use benchmaster_report::pages::{self, Compared};
 
 use crate::cli::{CompareArgs, FailOn};
@@ -9,35 +13,60 @@ use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<Status> {
-    let (a, b) = (load(&args.a)?, load(&args.b)?);
-    for (directory, results) in [(&args.a, &a), (&args.b, &b)] {
-        if !results.runs.iter().any(benchmaster_analysis::counts) {
-            let message = format!("`{}` has no run that counts; run the study first", directory.display());
-            return Err(Failure::wrong(message));
-        }
-    }
     let responses = match args.response.as_slice() {
         [] => Responses::Headlines,
         [all] if all == "all" => Responses::All,
         names => Responses::Named(names.to_vec()),
     };
     let options = Options { responses, band: args.band, confidence: args.confidence };
-    let comparison = compare::compare(&a, &b, &options, args.force).map_err(Failure::wrong_input)?;
-    if let Some(path) = &args.output {
-        let found = [Found::of(&args.a, a), Found::of(&args.b, b)];
-        let names = [&args.a, &args.b].map(|directory| directory.display().to_string());
-        let sides = [0, 1].map(|n| {
-            let Found { results, analysis, diagnosis, .. } = &found[n];
-            Compared { name: &names[n], results, analysis, diagnosis }
-        });
-        let page = pages::comparison(&comparison, Some(sides));
-        write_page(path, page).map_err(Failure::of_a_place_given)?;
-    }
+    let a = measured(&args.a)?;
+    let comparison = match (&args.b, &args.factor) {
+        (Some(b), _) => {
+            let results = [a, measured(b)?];
+            let comparison = compare::compare(&results[0], &results[1], &options, args.force)
+                .map_err(Failure::wrong_input)?;
+            if let Some(path) = &args.output {
+                write_page(path, sides(&comparison, [&args.a, b], results))
+                    .map_err(Failure::of_a_place_given)?;
+            }
+            comparison
+        }
+        (None, factor) => {
+            let factor = factor.as_deref().unwrap_or_default();
+            let comparison = compare_levels(&a, factor, &options).map_err(Failure::wrong_input)?;
+            if let Some(path) = &args.output {
+                write_page(path, pages::comparison(&comparison, None)).map_err(Failure::of_a_place_given)?;
+            }
+            comparison
+        }
+    };
     output::document(args.json, &comparison, || pages::comparison(&comparison, None))?;
     Ok(status(&comparison, args.fail_on))
 }
 
-fn status(comparison: &Comparison, fail_on: FailOn) -> Status {
+/// Results with something to compare.
+fn measured(directory: &Path) -> Result<StudyResults> {
+    let results = load(directory)?;
+    if results.runs.iter().any(benchmaster_analysis::counts) {
+        return Ok(results);
+    }
+    let message = format!("`{}` has no run that counts; run the study first", directory.display());
+    Err(Failure::wrong(message))
+}
+
+/// The page of two results with both sides.
+fn sides(comparison: &Comparison, directories: [&Path; 2], results: [StudyResults; 2]) -> Document {
+    let [a, b] = results;
+    let found = [Found::of(directories[0], a), Found::of(directories[1], b)];
+    let names = directories.map(|directory| directory.display().to_string());
+    let sides = [0, 1].map(|n| {
+        let Found { results, analysis, diagnosis, .. } = &found[n];
+        Compared { name: &names[n], results, analysis, diagnosis }
+    });
+    pages::comparison(comparison, Some(sides))
+}
+
+pub(crate) fn status(comparison: &Comparison, fail_on: FailOn) -> Status {
     let fails = match fail_on {
         FailOn::Never => false,
         FailOn::Worse => comparison.worse(),

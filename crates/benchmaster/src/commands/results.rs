@@ -13,7 +13,7 @@ use benchmaster_report::{Document, pages};
 use benchmaster_store::{DatabaseError, LoadError, Store};
 use serde::Serialize;
 
-use crate::cli::{AnalyzeArgs, ExportArgs, ExportFormat, ReportArgs};
+use crate::cli::{AnalyzeArgs, ExportArgs, ExportFormat, FailOnRun, ReportArgs};
 use crate::commands::analyze_data;
 use crate::failure::{Failure, Result, Status};
 use crate::output;
@@ -148,6 +148,12 @@ impl Found {
         let Analysis { failed, excluded, errors, damage, .. } = &self.analysis;
         let sound = *failed == 0 && *excluded == 0 && *errors == 0 && damage.is_empty();
         if sound { Status::Fine } else { Status::ChecksFailed }
+    }
+
+    /// The same, with warnings where they count.
+    pub(crate) fn failed_by(&self, fail_on: FailOnRun) -> Status {
+        let warned = || self.analysis.treatments.iter().any(|treatment| treatment.warned > 0);
+        if fail_on == FailOnRun::Warning && warned() { Status::ChecksFailed } else { self.status() }
     }
 }
 

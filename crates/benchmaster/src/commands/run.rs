@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use benchmaster_analysis::adaptive::{Step, is_adaptive, next_step};
+use benchmaster_analysis::compare::{Options, Responses, compare_levels};
 use benchmaster_analysis::load as curves;
 use benchmaster_fleet::controller::FleetError;
 use benchmaster_lab::virtual_time as lab_virtual_time;
 use benchmaster_record::results::Replication;
+use benchmaster_report::pages;
 use benchmaster_runner::{self as runner, Outcome, Request, RunError};
 use benchmaster_store::{CreateError, LockError, OpenError, Store};
 use benchmaster_study::battery::{self, TargetForm};
@@ -20,9 +22,9 @@ use benchmaster_workload::execute::ExecuteError;
 use jiff::{Timestamp, Zoned};
 use signal_hook::flag;
 
-use crate::cli::{FailOnRun, QuickArgs, RunArgs, RunCommon};
+use crate::cli::{QuickArgs, RunArgs, RunCommon};
 use crate::commands::results::{Found, is_wrong_directory, load};
-use crate::commands::{load_study, mistakes, parse, plan_of, print_warnings, virtual_time};
+use crate::commands::{compare, load_study, mistakes, parse, plan_of, print_warnings, virtual_time};
 use crate::failure::{Failure, Result, Status, is_no_place};
 use crate::output;
 use crate::progress::Reporter;
@@ -86,7 +88,11 @@ fn results_directory(plan: &Plan, common: &RunCommon) -> PathBuf {
 
 pub(crate) fn quick(args: &QuickArgs) -> Result<Status> {
     let target = quick_target(args.target.as_deref())?;
-    let text = battery::quick(&target, args.duration);
+    let against = match &args.against {
+        Some(other) => Some(other_target(&target, other)?),
+        None => None,
+    };
+    let text = battery::quick(&target, against.as_deref(), args.duration);
     if args.print {
         output::print(&text)?;
         return Ok(Status::Fine);
@@ -100,7 +106,47 @@ pub(crate) fn quick(args: &QuickArgs) -> Result<Status> {
             (directory, again)
         }
     };
-    carry_out(&plan, &directory, &again, &args.common)
+    if against.is_none() {
+        return carry_out(&plan, &directory, &again, &args.common);
+    }
+    let outcome = measure(&plan, &directory, &again, args.common.quiet)?;
+    if outcome == Outcome::Stopped {
+        return conclude(outcome, &directory, &again, &args.common);
+    }
+    let found = Found::load(&directory)?;
+    let options = Options { responses: Responses::Headlines, band: args.band, confidence: None };
+    let comparison =
+        compare_levels(&found.results, battery::TARGETS, &options).map_err(Failure::wrong_input)?;
+    output::document(args.common.json, &comparison, || pages::comparison(&comparison, None))?;
+    let report = found.write_report()?;
+    if !args.common.json {
+        output::print(&format!("report: {}\n", report.display()))?;
+    }
+    Ok(match found.failed_by(args.common.fail_on) {
+        Status::Fine => compare::status(&comparison, args.fail_if),
+        failed => failed,
+    })
+}
+
+/// As options of a mount have them.
+const VERSIONS: [&str; 6] = ["2", "3", "4", "4.0", "4.1", "4.2"];
+
+/// What `--against` names: a target, or a version of the export that the other one is.
+fn other_target(target: &str, other: &Path) -> Result<String> {
+    let version = other.to_str().filter(|text| VERSIONS.contains(text));
+    let Some(version) = version else { return quick_target(Some(other)) };
+    if TargetForm::of(target) != TargetForm::Url {
+        return Err(Failure::wrong(format!(
+            "--against {version} needs an export by URL, nfs://SERVER/EXPORT, to reach by another version; a directory \
+             of that name is ./{version}"
+        )));
+    }
+    let (export, options) = target.split_once('?').unwrap_or((target, ""));
+    let is_version =
+        |option: &&str| ["version", "vers", "nfsvers"].contains(&option.split('=').next().unwrap_or(""));
+    let kept = options.split('&').filter(|option| !option.is_empty() && !is_version(option));
+    let options: Vec<String> = kept.map(str::to_owned).chain([format!("version={version}")]).collect();
+    Ok(format!("{export}?{}", options.join("&")))
 }
 
 /// Results of their own for each time: a name from the target and the time, with a number where there are such already.
@@ -139,6 +185,16 @@ fn quick_target(target: Option<&Path>) -> Result<String> {
 
 /// `again` is what goes on with the study if it is stopped.
 fn carry_out(plan: &Plan, directory: &Path, again: &str, common: &RunCommon) -> Result<Status> {
+    let outcome = measure(plan, directory, again, common.quiet)?;
+    // The host prints what a guest on virtual time found: it gets the results.
+    if lab_virtual_time::is_inside() {
+        return Ok(Status::Fine);
+    }
+    conclude(outcome, directory, again, common)
+}
+
+/// All runs of a study, with the stages that their results ask for.
+fn measure(plan: &Plan, directory: &Path, again: &str, quiet: bool) -> Result<Outcome> {
     // While there is one thread. Where it is refused, the networks that need it say so, or a relay takes their place.
     let _ = runner::prepare_process(plan);
     let stop = stop_flag()?;
@@ -146,7 +202,7 @@ fn carry_out(plan: &Plan, directory: &Path, again: &str, common: &RunCommon) -> 
     let request = Request { plan, directory, command: &command, stop: &stop };
     let mut announces = true;
     loop {
-        let mut reporter = Reporter::new(plan, directory, again, common.quiet, announces);
+        let mut reporter = Reporter::new(plan, directory, again, quiet, announces);
         announces = false;
         let outcome = runner::run(&request, &mut |event| reporter.take(&event));
         reporter.finish();
@@ -155,12 +211,7 @@ fn carry_out(plan: &Plan, directory: &Path, again: &str, common: &RunCommon) -> 
             Err(error) => return Err(Failure { consequence: reporter.stored(), ..failure(error) }),
         };
         if outcome == Outcome::Stopped || !add_stage(plan, directory)? {
-            // The host prints what a guest on virtual time found: it gets the results.
-            return if lab_virtual_time::is_inside() {
-                Ok(Status::Fine)
-            } else {
-                conclude(outcome, directory, again, common)
-            };
+            return Ok(outcome);
         }
     }
 }
@@ -215,11 +266,9 @@ fn conclude(outcome: Outcome, directory: &Path, again: &str, common: &RunCommon)
         ));
     }
     report?;
-    let warned = || found.analysis.treatments.iter().any(|treatment| treatment.warned > 0);
     Ok(match outcome {
         Outcome::Stopped => Status::Interrupted,
-        Outcome::Complete if common.fail_on == FailOnRun::Warning && warned() => Status::ChecksFailed,
-        Outcome::Complete => found.status(),
+        Outcome::Complete => found.failed_by(common.fail_on),
     })
 }
 

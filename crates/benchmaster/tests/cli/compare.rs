@@ -207,6 +207,31 @@ fn headline_responses_are_one_family_and_all_others_another() {
     assert_eq!(found["responses"].as_array().unwrap().len(), 2);
 }
 
+/// Of the four cells of two factors those of one level against those of the other.
+#[test]
+fn two_levels_of_a_factor_are_compared_within_one_study() {
+    let place = Place::new();
+    // The second factor doubles it; the first does nothing.
+    let mut made = results(5, |cell, replicate| level(0, replicate) * if cell < 2 { 1.0 } else { 2.0 });
+    made.study.factors.truncate(2);
+    let names: Vec<String> = made.study.factors.iter().map(|factor| factor.name.clone()).collect();
+    for treatment in &mut made.study.treatments {
+        treatment.levels.truncate(2);
+    }
+    write(&place, "a", &made);
+    let found = |factor: &str| {
+        json(&place.run(&["compare", "a", "--factor", factor, "--response", THROUGHPUT, "--json"]))
+    };
+    let [first, second] = [found(&names[0]), found(&names[1])];
+    assert_eq!((&first["verdict"], &second["verdict"]), (&Value::from("same"), &Value::from("changed")));
+    let cells = second["responses"][0]["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2, "{second:#}");
+    assert!(cells.iter().all(|cell| (cell["ratio"]["ratio"].as_f64().unwrap() - 2.0).abs() < 1e-9));
+    let output = place.run(&["compare", "a", "--factor", "colour"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("the study has no factor `colour`; it has: "), "{}", stderr(&output));
+}
+
 #[test]
 fn a_history_has_change_points_in_the_order_of_time() {
     let place = Place::new();

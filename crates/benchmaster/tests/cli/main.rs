@@ -8,7 +8,6 @@
     reason = "tests"
 )]
 
-mod adaptive;
 mod analyze_data;
 mod analyze_rows;
 mod built_in;
@@ -18,7 +17,6 @@ mod crash;
 mod diagnose;
 mod english;
 mod fleet;
-mod hash_cast;
 mod hosts;
 mod import;
 mod inputs;
@@ -26,13 +24,12 @@ mod interrupt;
 mod lab_study;
 #[path = "../support/limit.rs"]
 mod limit;
-mod load;
 mod managed;
 mod memory;
-mod network;
 mod place;
 mod plan_design;
 mod probe;
+mod quiet;
 mod replay;
 mod report_pages;
 mod results;
@@ -44,7 +41,6 @@ mod space;
 #[path = "../../../fleet/tests/support/sshd.rs"]
 mod sshd;
 mod terminal;
-mod times;
 mod usage;
 mod watch;
 mod wire;

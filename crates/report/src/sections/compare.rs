@@ -101,10 +101,18 @@ fn verdicts(comparison: &Comparison) -> Section {
             verdict => all.any(|one| one == verdict),
         }
     };
+    // What stands for workloads is one table where there is nothing to compare but workloads.
+    let is_row = |response: &&ResponseComparison| response.headline && response.cells.len() == 1;
+    let (mut rows, others): (Vec<_>, Vec<_>) = comparison.responses.iter().partition(is_row);
+    rows.sort_by_key(|response| match response.verdict {
+        Verdict::Changed => 0,
+        Verdict::Undecided => 1,
+        Verdict::Same => 2,
+    });
     let (changed, others): (Vec<_>, Vec<_>) =
-        comparison.responses.iter().partition(|response| is(response, Verdict::Changed));
+        others.into_iter().partition(|response| is(response, Verdict::Changed));
     let (same, open): (Vec<_>, Vec<_>) = others.into_iter().partition(|response| is(response, Verdict::Same));
-    let tables = |all: Vec<&ResponseComparison>| all.into_iter().map(table).collect::<Vec<_>>();
+    let tables = |all: Vec<&ResponseComparison>| all.into_iter().map(|one| table(&[one])).collect::<Vec<_>>();
     let (changed, open, same) = (tables(changed), tables(open), tables(same));
     let hint = format!(
         "A, B: mean ± half width over runs. B/A: ratio of the means with its {} interval. Same: its {} interval is \
@@ -121,6 +129,9 @@ fn verdicts(comparison: &Comparison) -> Section {
     );
     let groups = [("Changed", changed), ("Undecided", open), ("The same", same)];
     let mut section = Section::new("verdicts", "What changed");
+    if !rows.is_empty() {
+        section = section.brief([table(&rows)]);
+    }
     for (title, tables) in groups.into_iter().filter(|(_, tables)| !tables.is_empty()) {
         // What is most important stays unfolded.
         section = match section.parts.len() {
@@ -134,14 +145,21 @@ fn verdicts(comparison: &Comparison) -> Section {
     section.brief([Block::Hint(hint)])
 }
 
-fn table(response: &ResponseComparison) -> Table {
-    let better = match response.better {
-        Some(Better::Larger) => " (larger is better)",
-        Some(Better::Smaller) => " (smaller is better)",
-        None => "",
+/// A response with its cells, or responses of one cell each.
+fn table(responses: &[&ResponseComparison]) -> Table {
+    let (title, first) = match responses {
+        [response] => {
+            let better = match response.better {
+                Some(Better::Larger) => " (larger is better)",
+                Some(Better::Smaller) => " (smaller is better)",
+                None => "",
+            };
+            (format!("{}{better}", response.response), "cell")
+        }
+        _ => ("Responses".to_owned(), "response"),
     };
     let head = [
-        "cell",
+        first,
         "verdict",
         "#A",
         "#B",
@@ -152,7 +170,17 @@ fn table(response: &ResponseComparison) -> Table {
         "#p (ranks)|2",
         "conclusion",
     ];
-    let mut table = Table::new(format!("{}{better}", response.response), &head);
+    let mut table = Table::new(title, &head);
+    for response in responses {
+        add_rows(&mut table, response, responses.len() > 1);
+    }
+    if table.rows.len() == 1 {
+        table.leave_out(0);
+    }
+    table
+}
+
+fn add_rows(table: &mut Table, response: &ResponseComparison, is_named: bool) {
     let means = response.cells.iter().flat_map(|cell| [&cell.a, &cell.b]).flatten().map(|e| e.mean);
     let scale = Scale::common(response.unit, means);
     let half = |interval: &[f64; 2]| Some((interval[1] - interval[0]) / 2.0);
@@ -162,7 +190,7 @@ fn table(response: &ResponseComparison) -> Table {
             None => Cell::none(),
         };
         [
-            Cell::name(named(&cell.cell)),
+            Cell::name(if is_named { &response.response } else { named(&cell.cell) }),
             word(cell.verdict, cell.direction),
             estimate(&cell.a),
             estimate(&cell.b),
@@ -199,10 +227,6 @@ fn table(response: &ResponseComparison) -> Table {
         ]
     };
     table.rows.extend(response.overall.as_ref().map(|overall| of_all(overall).into()));
-    if table.rows.len() == 1 {
-        table.leave_out(0);
-    }
-    table
 }
 
 fn word(verdict: Verdict, direction: Option<Direction>) -> Cell {
