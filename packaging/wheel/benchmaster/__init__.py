@@ -147,9 +147,8 @@ def effects(directory):
     import pandas
 
     analysis = _analysis(directory)
-    experiment = analysis["effects"] or {"effects": []}
     rows = []
-    for term in experiment["effects"]:
+    for term in (analysis["effects"] or {}).get("effects", []):
         ratio = term["ratio"]
         whole = term["effect"] is not None
         if ratio is not None:
