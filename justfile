@@ -22,9 +22,13 @@ full: test
 licences:
     cargo deny check licenses bans sources
 
-# The program as it is published: optimised as a whole, stripped.
+# What a release consists of, into target/packages: see docs/install.md.
 dist:
-    cargo build --profile dist
+    packaging/build
+
+# Installs the packages in bare roots, as root, and measures with each of them.
+dist-test:
+    packaging/test
 
 # Regenerate docs/study-schema.json from the types of the study file.
 schema:

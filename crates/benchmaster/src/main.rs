@@ -15,6 +15,11 @@ use clap::FromArgMatches as _;
 use crate::cli::{Cli, Command};
 use crate::failure::Status;
 
+/// The allocator of the C library musl has one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = match Cli::from_arg_matches(&cli::command().get_matches()) {
         Ok(cli) => cli,
