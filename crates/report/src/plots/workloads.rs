@@ -69,6 +69,9 @@ fn responses(results: &StudyResults, analysis: &Analysis, workload: &str, id: St
             far = bound::by_treatment(view, &bounds);
         }
     }
+    let mut estimates = treatments.iter().flat_map(|t| &t.responses).filter_map(|r| r.estimate.as_ref());
+    let single = estimates.any(|e| e.half_width.is_none());
+    let single = if single { "; a mean of one run has none" } else { "" };
     let label = |t: &TreatmentSummary| match overview::levels(&results.study, t.index) {
         levels if levels.is_empty() => t.label.clone(),
         levels => levels.join(" "),
@@ -82,7 +85,7 @@ fn responses(results: &StudyResults, analysis: &Analysis, workload: &str, id: St
         workload: workload.into(),
         title: format!("{workload} by {by}"),
         note: format!(
-            "n = {}; intervals are at {}, and one run has none.{far}{passed_over}",
+            "n = {}; intervals are at {}{single}.{far}{passed_over}",
             format::plural(results.runs.len(), "run"),
             unbroken(&format::percent(analysis.confidence))
         ),

@@ -14,9 +14,10 @@ use crate::plots::figure::Figure;
 const MOST_EFFECTS: usize = 64;
 
 /// How the factors change the response: sentences, plots, tables.
-pub(super) fn section(analysis: &Analysis, plots: Vec<Figure>) -> Section {
+pub(super) fn section(analysis: &Analysis, has_factors: bool, plots: Vec<Figure>) -> Section {
     let title = format!("Effects of the factors on {}", analysis.effects_on);
-    Section::new("effects", title).full(effects(analysis, plots))
+    let blocks = if has_factors { effects(analysis, plots) } else { Vec::new() };
+    Section::new("effects", title).full(blocks)
 }
 
 fn effects(analysis: &Analysis, plots: Vec<Figure>) -> Vec<Block> {

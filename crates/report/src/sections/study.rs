@@ -45,7 +45,7 @@ pub fn document(
             .full([Block::Hint(more.join(" ")), results::replicates(analysis)])
             .brief([Block::Fold("Where and how it was measured".into(), vec![Block::List(facts)])]),
         found,
-        effects::section(analysis, of_effects),
+        effects::section(analysis, !study.factors.is_empty(), of_effects),
         load::section(analysis, of_load),
         Section::new("treatments", "Other workloads").brief(tables),
         validity::section(stored, analysis, diagnosis, &problems),
