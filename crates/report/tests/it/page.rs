@@ -199,6 +199,24 @@ impl Details for Whole {
 }
 
 #[test]
+fn workloads_are_beside_what_the_network_carries() {
+    let (results, details) = of_many(1, 3);
+    let page = rendered(&results, &details);
+    let parts = [
+        ">MB/s</th>",
+        ">IOPS</th>",
+        ">of the network</th>",
+        " % of 3.47 GB/s</td>",
+        "118 MB/s, 1.18 GB/s and 2.94 GB/s",
+    ];
+    for part in parts {
+        assert!(words(&page).contains(part), "`{part}` is not on the page");
+    }
+    let page = self::page(&study_results(7, 1, 3));
+    assert!(!words(&page).contains("of the network") && !words(&page).contains("Ethernet"));
+}
+
+#[test]
 fn many_clients_are_shown_with_networks_counters_and_commands() {
     let (results, details) = of_many(2, 3);
     let page = rendered(&results, &details);
