@@ -143,7 +143,7 @@ pub(crate) fn workload_table(
     for (at, factor) in results.study.factors.iter().enumerate() {
         table = table.column(&factor.name, |row| {
             let levels = overview::levels(&results.study, row.treatment.index);
-            Cell::text(levels.get(at).copied().unwrap_or_default())
+            Cell::name(levels.get(at).copied().unwrap_or_default())
         });
     }
     table = table
