@@ -199,6 +199,7 @@
   document.querySelectorAll("a[data-plot]").forEach((link) => {
     link.addEventListener("click", () => {
       const figure = figureOf(link.dataset.plot);
+      unfold(document.getElementById(figure.id));
       if (link.dataset.view !== undefined) choose(figure, +link.dataset.view);
       else if (!shown.has(figure.id)) draw(figure, 0);
       const place = document.getElementById(figure.id + "-h");
@@ -208,10 +209,14 @@
     });
   });
   // A link to something within a closed part of the page opens it.
+  function unfold(at) {
+    for (let part = at.closest("details:not([open])"); part; part = part.parentElement.closest("details:not([open])")) part.open = true;
+  }
   function reveal() {
     const at = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
-    for (let part = at && at.closest("details:not([open])"); part; part = part.parentElement.closest("details:not([open])")) part.open = true;
-    if (at) at.scrollIntoView();
+    if (!at) return;
+    unfold(at);
+    at.scrollIntoView();
   }
   window.addEventListener("hashchange", reveal);
   dark.addEventListener("change", redraw);
@@ -264,14 +269,16 @@
     begun = true;
     reveal();
     window.addEventListener("scroll", look, { passive: true, capture: true });
-    window.addEventListener("resize", () => {
+    // What was folded has the width of the sheet or of another window.
+    const refit = () => {
       shown.forEach((number, id) => {
         const canvas = document.getElementById(id);
         if (canvas.clientWidth && canvas.clientWidth !== canvas.firstChild.clientWidth) draw(figureOf(id), number);
       });
       look();
-    });
-    window.addEventListener("toggle", look, true);
+    };
+    window.addEventListener("resize", refit);
+    window.addEventListener("toggle", refit, true);
     look();
   }
   requestAnimationFrame(() => setTimeout(begin, 0));

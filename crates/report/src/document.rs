@@ -88,6 +88,8 @@ pub(crate) enum Block {
     Code(&'static str, String),
     /// Only the page draws it.
     Plot(Box<Figure>),
+    /// A plot and the table of what it shows, which the page puts beside each other.
+    Beside(Box<Figure>, Table),
 }
 
 impl Block {

@@ -70,7 +70,7 @@ fn cap(section: &mut Section) {
 
 fn tables(block: &mut Block) -> Vec<&mut Table> {
     match block {
-        Block::Table(table) => vec![table],
+        Block::Table(table) | Block::Beside(_, table) => vec![table],
         Block::Fold(_, blocks) => blocks.iter_mut().flat_map(tables).collect(),
         _ => Vec::new(),
     }
@@ -122,7 +122,7 @@ impl<'d> Html<'d> {
     fn section(&mut self, section: &'d Section) {
         let blocks = section.blocks(Depth::Page);
         let id = section.id;
-        // An answer needs no heading to be seen as one.
+        // An answer needs no heading.
         let class = if matches!(blocks.first(), Some(Block::Answer(_))) { " class=\"silent\"" } else { "" };
         put!(self, "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n");
         put!(self, "<h2 id=\"{id}-h\"{class}>{}</h2>\n", escape(&section.title));
@@ -172,6 +172,12 @@ impl<'d> Html<'d> {
                 put!(self, "<pre tabindex=\"0\"><code>{}</code></pre>\n", escape(code));
             }
             Block::Plot(figure) => self.plot(figure),
+            Block::Beside(figure, table) => {
+                put!(self, "<div class=\"plots beside\">\n");
+                self.plot(figure);
+                self.table(table);
+                put!(self, "</div>\n");
+            }
         }
     }
 
@@ -194,6 +200,7 @@ impl<'d> Html<'d> {
             put!(self, "<tr>");
             for cell in row {
                 let class = match cell.style {
+                    Style::Plain if cell.is_name => " class=\"name\"".into(),
                     Style::Plain => String::new(),
                     Style::Missing => " class=\"none\"".into(),
                     Style::Sentence => " class=\"words\"".into(),

@@ -69,6 +69,20 @@ pub(crate) fn rates(study: &StudyRecord, analysis: &Analysis, workload: &str) ->
     found.into_iter().map(|(name, unit, _)| (name, unit)).collect()
 }
 
+/// The number of the workload that is asked about: that of the primary response.
+pub(crate) fn asked(results: &StudyResults, analysis: &Analysis) -> usize {
+    let primary = &analysis.primary_response;
+    let of = |name: &str| primary.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    results.study.workloads.iter().position(|workload| of(&workload.name)).unwrap_or(0)
+}
+
+/// The levels of a treatment, in the order of the factors; none where the study has no factors.
+pub(crate) fn levels(study: &StudyRecord, treatment: u32) -> Vec<&str> {
+    let treatment = study.treatments.iter().find(|one| one.index == treatment);
+    let levels = treatment.into_iter().flat_map(|one| study.factors.iter().zip(&one.levels));
+    levels.map(|(factor, level)| factor.levels.get(*level as usize).map_or("", String::as_str)).collect()
+}
+
 /// The name of a response without its workload.
 pub(crate) fn short_name<'a>(response: &'a str, workload: &str) -> &'a str {
     response.strip_prefix(workload).and_then(|rest| rest.strip_prefix('.')).unwrap_or(response)

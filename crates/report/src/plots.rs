@@ -1,6 +1,6 @@
 //! Plots as data; the page's scripts draw them.
 
-mod bound;
+pub(crate) mod bound;
 pub(crate) mod compare;
 pub(crate) mod effects;
 pub(crate) mod figure;
@@ -16,6 +16,8 @@ use self::figure::Figure;
 pub(crate) use self::stack::Drawn;
 pub(crate) use self::workloads::CHOICES;
 use crate::details::Details;
+use crate::overview;
+
 #[derive(Default)]
 pub(crate) struct Plots {
     pub(crate) effects: Vec<Figure>,
@@ -41,6 +43,17 @@ impl Plots {
             printed,
             problems,
         }
+    }
+
+    /// The picture of the answer, which is then in no other place: the load curve, or the response that is asked about by
+    /// treatment, where there are several.
+    pub(crate) fn take_picture(&mut self, results: &StudyResults, analysis: &Analysis) -> Option<Figure> {
+        if !self.load.is_empty() {
+            return Some(self.load.remove(0));
+        }
+        let id = format!("response-{}", overview::asked(results, analysis));
+        let at = self.workloads.iter().position(|figure| figure.id == id);
+        at.filter(|_| analysis.treatments.len() > 1).map(|at| self.workloads.remove(at))
     }
 
     pub(crate) fn figures(&self) -> impl DoubleEndedIterator<Item = &Figure> {

@@ -63,7 +63,7 @@ fn write(text: &mut Text, blocks: &[&Block]) {
                 sentences.iter().for_each(|sentence| text.wrapped("  ", sentence));
             }
             Block::Sentence(sentence) | Block::Hint(sentence) => text.wrapped("  ", sentence),
-            Block::Table(table) => {
+            Block::Table(table) | Block::Beside(_, table) => {
                 text.section(&table.caption);
                 text.table(table);
             }

@@ -324,10 +324,12 @@ impl<'a> Fitted<'a> {
         let lack = error.lack_of_fit?;
         let (f, p) = (lack.f?, lack.p?);
         let (pure_error_sum_of_squares, pure_error_df) = error.pure_error;
+        // The log scale is advice for those who are not on it.
+        let look = if self.scale == ScaleUsed::Log { "" } else { " or look at the log scale" };
         let sentence = if p < 1.0 - self.fit.confidence {
             format!(
                 "The model misses something: what it leaves between treatments is {f:.2} times what replicates differ by \
-                 (F with {} and {pure_error_df} degrees of freedom, p {}); add terms or look at the log scale.",
+                 (F with {} and {pure_error_df} degrees of freedom, p {}); add terms{look}.",
                 lack.df,
                 p_text(p)
             )

@@ -94,6 +94,11 @@ fn judged(experiment: &Experiment) -> Vec<Judged<'_>> {
 }
 
 impl Experiment {
+    /// What matters, in the one sentence of [`Self::sentences`] that says so; `None` where nothing could be judged.
+    pub fn conclusion(&self) -> Option<String> {
+        which_matter(self, &judged(self))
+    }
+
     /// `storage × delay (or version × io_size)`: the terms of up to two factors whose sum is estimated. A main effect comes
     /// first; of interactions the one most of whose factors have an effect of their own (effect heredity).
     pub fn with_aliases(&self, effect: &TermEstimate) -> String {

@@ -9,6 +9,9 @@ use std::process::{Command, Stdio};
 
 use chromium::{chromium, visit};
 
+/// Bytes that the page of a small study has at most.
+const SMALL: usize = 1_500_000;
+
 /// What a page of a study must have beside what every page has.
 struct Expected {
     name: &'static str,
@@ -138,7 +141,7 @@ fn reports_of_studies_that_are_really_run() {
         let directory = tempfile::tempdir().unwrap();
         let results = run(directory.path(), name, study);
         let page = fs::read_to_string(results.join("report.html")).unwrap();
-        assert!(page.len() < 8_000_000, "{name}: {} bytes", page.len());
+        assert!(page.len() <= SMALL, "{name}: {} bytes", page.len());
         for plot in plots {
             assert!(page.contains(&format!(r#"class="canvas" id="{plot}"#)), "{name} has no plot {plot}");
         }
@@ -146,6 +149,7 @@ fn reports_of_studies_that_are_really_run() {
             let seen = visit(&chromium, &results, width, dark);
             seen.assert_whole(width);
             seen.assert_usable();
+            seen.assert_first_screen();
             assert_eq!(seen.number("rules"), 12, "{name}: {seen:?}");
             assert!(seen.number("proofs") <= seen.number("findings"), "{name}: {seen:?}");
         }
@@ -170,10 +174,10 @@ fn run(directory: &Path, name: &str, study: &str) -> std::path::PathBuf {
     results
 }
 
-/// What is printed is short: whole studies with all their plots and tables are on the page.
+/// What is seen first, printed and sent is short: whole studies with all their plots and tables are on the page.
 #[test]
 #[ignore = "full tier: Chromium"]
-fn printed_reports_have_ten_pages_at_most() {
+fn reports_are_short_on_screen_on_paper_and_as_files() {
     let Some(chromium) = chromium() else { return };
     let directory = tempfile::tempdir().unwrap();
     let quickstart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/quickstart.toml");
@@ -187,6 +191,11 @@ fn printed_reports_have_ten_pages_at_most() {
         command.args(&arguments).arg("--quiet").arg("--output").arg(&results).stdin(Stdio::null());
         let output = command.output().unwrap();
         assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+        let size = fs::metadata(results.join("report.html")).unwrap().len();
+        assert!(size <= SMALL as u64, "{arguments:?}: {size} bytes");
+        for width in [390, 1400] {
+            visit(&chromium, &results, width, false).assert_first_screen();
+        }
         let pages = printed_pages(&chromium, &results);
         assert!((2..=10).contains(&pages), "{arguments:?}: {pages} pages");
     }

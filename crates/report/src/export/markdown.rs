@@ -61,7 +61,7 @@ impl Markdown {
                 let items: Vec<String> = items.iter().map(|item| format!("- {}", text(item))).collect();
                 self.block(&items.join("\n"));
             }
-            Block::Table(table) => self.table(table),
+            Block::Table(table) | Block::Beside(_, table) => self.table(table),
             Block::Note(one) if one.mark.is_empty() => self.block(&text(&one.text)),
             Block::Note(one) => self.item(&note(one)),
             Block::Finding(entry) => self.item(&finding(entry)),

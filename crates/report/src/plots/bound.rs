@@ -14,11 +14,11 @@ const DRAWN_TO: f64 = 4.0;
 
 /// The most that a workload could move.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Bound {
+pub(crate) struct Bound {
     /// Bytes per second, over all clients.
-    pub(super) rate: f64,
+    pub(crate) rate: f64,
     /// What it is, for the label of its line.
-    pub(super) name: String,
+    pub(crate) name: String,
 }
 
 impl Bound {
@@ -44,7 +44,7 @@ impl Bound {
 
 /// The most bytes per second that the network carries for a workload of a run: raw TCP as measured, in the direction in which
 /// the workload moves most, else the bandwidth that is emulated. `None` when neither is known.
-pub(super) fn network(results: &StudyResults, run: &RunRecord, recording: &Recording) -> Option<Bound> {
+pub(crate) fn network(results: &StudyResults, run: &RunRecord, recording: &Recording) -> Option<Bound> {
     let network = &run.service.as_ref()?.network;
     let moved = |kind: OperationKind| -> u64 {
         recording.series.iter().filter(|s| s.key.operation == kind).map(|s| s.total.bytes).sum()

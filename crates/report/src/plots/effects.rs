@@ -29,6 +29,11 @@ pub(crate) fn of_experiment(experiment: &Experiment) -> Vec<Figure> {
     figures
 }
 
+/// Whether a plot is about how sure the effects are, and not about what they are.
+pub(crate) fn is_check(figure: &Figure) -> bool {
+    !matches!(figure.id.as_str(), "effects-sizes" | "effects-main" | "effects-interactions" | "effects-cube")
+}
+
 /// What every plot is about.
 struct About<'e> {
     experiment: &'e Experiment,

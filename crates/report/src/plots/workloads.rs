@@ -69,26 +69,28 @@ fn responses(results: &StudyResults, analysis: &Analysis, workload: &str, id: St
             far = bound::by_treatment(view, &bounds);
         }
     }
-    let wrap = treatments.len() <= 24;
-    let ticks = treatments
-        .iter()
-        .enumerate()
-        .map(|(i, t)| (i as f64, if wrap { t.label.replace(' ', "\n") } else { t.label.clone() }));
-    let lines_per_label = if wrap { results.study.factors.len().max(1) } else { 1 };
-    let row = (24 + 18 * lines_per_label).min(1 + 1800 / treatments.len().max(1));
+    let mut estimates = treatments.iter().flat_map(|t| &t.responses).filter_map(|r| r.estimate.as_ref());
+    let single = estimates.any(|e| e.half_width.is_none());
+    let single = if single { "; a mean of one run has none" } else { "" };
+    let label = |t: &TreatmentSummary| match overview::levels(&results.study, t.index) {
+        levels if levels.is_empty() => t.label.clone(),
+        levels => levels.join(" "),
+    };
+    let ticks = treatments.iter().enumerate().map(|(i, t)| (i as f64, label(t)));
+    let row = 21.min(1 + 1800 / treatments.len().max(1));
+    let factors: Vec<_> = results.study.factors.iter().map(|factor| factor.name.as_str()).collect();
+    let by = if factors.is_empty() { "treatment".into() } else { factors.join(", ") };
     Some(Figure {
         id,
         workload: workload.into(),
-        title: format!("{workload}: response by treatment"),
+        title: format!("{workload} by {by}"),
         note: format!(
-            "n = {} in total. Diamonds are means over runs; error bars are the {} Student-t intervals of the \
-             means, absent where there is one run. Small circles are single runs, crosses are runs excluded as invalid, rings are outliers, which are kept. Axes begin at 0 unless they \
-             are logarithmic.{far}{passed_over}",
+            "n = {}; intervals are at {}{single}.{far}{passed_over}",
             format::plural(results.runs.len(), "run"),
             unbroken(&format::percent(analysis.confidence))
         ),
         choice: "response",
-        height: (110 + row * treatments.len()).max(220),
+        height: (56 + row * treatments.len()).max(150),
         x: Axis { title: "response".into(), zero: true, ..Axis::default() },
         y: Axis { title: String::new(), reversed: true, ticks: ticks.collect(), ..Axis::default() },
         views,
@@ -105,7 +107,12 @@ fn response_view(treatments: &[TreatmentSummary], name: &str, unit: Unit, worklo
         symbol: "diamond",
         size: Some(11),
         text: means.iter().map(|(_, e)| format!("mean of {}", format::plural(e.n, "run"))).collect(),
-        ..Line::through("mean", 0, Mode::Markers, means.iter().map(|(i, e)| (e.mean * factor, *i as f64)))
+        ..Line::through(
+            "mean, interval",
+            0,
+            Mode::Markers,
+            means.iter().map(|(i, e)| (e.mean * factor, *i as f64)),
+        )
     };
     let mut lines = Vec::new();
     type Pick = fn(&benchmaster_analysis::RunValue) -> bool;

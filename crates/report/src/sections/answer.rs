@@ -94,12 +94,6 @@ pub(crate) fn more(results: &StudyResults, analysis: &Analysis, answer: &[String
     sentences.retain(|sentence| !answer.contains(sentence));
     let estimates = analysis.treatments.iter().filter_map(|t| t.response(&analysis.primary_response));
     let estimates: Vec<_> = estimates.filter_map(|response| response.estimate.as_ref()).collect();
-    if estimates.iter().any(|estimate| estimate.half_width.is_some()) {
-        sentences.push(format!(
-            "The number after ± is the half width of the {} Student-t confidence interval of the mean over n runs.",
-            unbroken(&format::percent(analysis.confidence))
-        ));
-    }
     if let Some(why) = estimates.iter().find_map(|estimate| estimate.no_interval.as_ref()) {
         sentences.push(format!("Where there is no interval: {why}."));
     }

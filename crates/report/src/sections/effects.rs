@@ -7,16 +7,17 @@ use benchmaster_record::results::Unit;
 use super::results::show;
 use crate::document::{Block, Cell, Section, Table};
 use crate::format::{self, Scale, rounded};
-use crate::plots::effects::short_label;
+use crate::plots::effects::{is_check, short_label};
 use crate::plots::figure::Figure;
 
 /// Rows of a table of effects; the JSON of `benchmaster analyze` has all.
 const MOST_EFFECTS: usize = 64;
 
 /// How the factors change the response: sentences, plots, tables.
-pub(super) fn section(analysis: &Analysis, plots: Vec<Figure>) -> Section {
+pub(super) fn section(analysis: &Analysis, has_factors: bool, plots: Vec<Figure>) -> Section {
     let title = format!("Effects of the factors on {}", analysis.effects_on);
-    Section::new("effects", title).full(effects(analysis, plots))
+    let blocks = if has_factors { effects(analysis, plots) } else { Vec::new() };
+    Section::new("effects", title).full(blocks)
 }
 
 fn effects(analysis: &Analysis, plots: Vec<Figure>) -> Vec<Block> {
@@ -38,7 +39,8 @@ fn effects(analysis: &Analysis, plots: Vec<Figure>) -> Vec<Block> {
             last.note = format!("{} {}", levels.note, comparison_note(analysis.confidence));
         }
         // Level means are what is looked for first.
-        let first = blocks.iter().position(|block| matches!(block, Block::Table(_))).unwrap_or(blocks.len());
+        let is_fold = |block: &Block| matches!(block, Block::Fold(..));
+        let first = blocks.iter().position(is_fold).unwrap_or(blocks.len());
         blocks.splice(first..first, tables.into_iter().map(Block::Table));
     }
     blocks
@@ -56,7 +58,10 @@ pub(crate) fn experiment(found: &Experiment, plots: Vec<Figure>) -> Vec<Block> {
             (levels, _) => format!("{} {}: {}", factor.letter, factor.name, levels.join(", ")),
         })
         .collect();
-    let mut text = found.sentences.clone();
+    // The conclusion stands alone; everything else is how sure it is.
+    let conclusion = found.conclusion();
+    let mut text: Vec<String> =
+        found.sentences.iter().filter(|s| Some(*s) != conclusion.as_ref()).cloned().collect();
     text.push(format!(
         "Half effect q: from low to high the response changes by the full effect 2q. {}.",
         coding.join("; ")
@@ -66,11 +71,19 @@ pub(crate) fn experiment(found: &Experiment, plots: Vec<Figure>) -> Vec<Block> {
     text.extend(
         found.residuals.no_checks.iter().map(|reason| format!("Residuals cannot be checked: {reason}.")),
     );
-    let tables = [Some(effect_table(found)), Some(variation_table(found)), chains(found), reduced(found)];
-    let text = text.into_iter().map(Block::Sentence);
-    text.chain(plots.into_iter().map(Block::from))
-        .chain(tables.into_iter().flatten().map(Block::Table))
-        .collect()
+    let (mut checks, mut plots): (Vec<_>, Vec<_>) = plots.into_iter().partition(is_check);
+    let first = (!plots.is_empty()).then(|| plots.remove(0));
+    let effects = match first {
+        Some(sizes) => Block::Beside(Box::new(sizes), effect_table(found)),
+        None => Block::Table(effect_table(found)),
+    };
+    let tables = [Some(variation_table(found)), chains(found), reduced(found)];
+    let sure = text.into_iter().map(Block::Sentence);
+    let sure =
+        sure.chain(tables.into_iter().flatten().map(Block::Table)).chain(checks.drain(..).map(Block::from));
+    let conclusion = conclusion.into_iter().map(Block::Sentence);
+    let shown = conclusion.chain([effects]).chain(plots.into_iter().map(Block::from));
+    shown.chain([Block::Fold("How sure".into(), sure.collect())]).collect()
 }
 
 fn chains(found: &Experiment) -> Option<Table> {
@@ -119,11 +132,11 @@ fn effect_table(found: &Experiment) -> Table {
             Cell::text(if term.aliased_with.is_empty() { term.term.clone() } else { short_label(term) })
         })
         .column("term", |term| Cell::text(term_name(term)))
+        .column_if(log, "#ratio low to high|1", |term| term.ratio.map_or_else(Cell::none, times))
         .column(first, |term| show(term.coefficient, term.half_width))
         .column("#full effect 2q|3", |term| {
             term.effect.map_or_else(Cell::none, |full| show(full, term.half_width.map(|h| 2.0 * h)))
         })
-        .column_if(log, "#ratio low to high|1", |term| term.ratio.map_or_else(Cell::none, times))
         .column("#t|6", |term| Cell::fixed(term.t, 2))
         .column("#p|2", |term| Cell::p(term.p_holm))
         .column("#variation|1", |term| percent_cell(term.variation_percent))

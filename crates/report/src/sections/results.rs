@@ -3,24 +3,20 @@
 use benchmaster_analysis::{
     Analysis, Estimate, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary,
 };
-use benchmaster_record::results::{StudyResults, Unit, WorkloadRecord};
+use benchmaster_record::results::{RunRecord, ServedBy, StudyResults, Unit, WorkloadRecord};
 
 use crate::document::{Block, Cell, Columns, Table};
 use crate::format::{self, Scale, rounded};
 use crate::overview::{self, grouped};
+use crate::plots::bound;
 
 /// Rates of a workload that its table has.
-const RATES: usize = 4;
+const RATES: usize = 2;
 /// Cells of a line of bars.
 const BARS: usize = 12;
+const RUNS_NOTE: &str = " n: runs that count / finished runs.";
 
-/// The main table of each workload, or one over all workloads when there is one treatment; and what the intervals are.
-pub(crate) fn results(results: &StudyResults, analysis: &Analysis) -> Vec<Block> {
-    let mut blocks: Vec<Block> = result_tables(results, analysis).into_iter().map(Block::Table).collect();
-    blocks.push(Block::Hint(interval_note(analysis)));
-    blocks
-}
-
+/// The main table of each workload, or one over all workloads when there is one treatment.
 pub(crate) fn result_tables(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
     let workloads = &results.study.workloads;
     match analysis.treatments.as_slice() {
@@ -58,22 +54,73 @@ impl<'a> Measured<'a> {
 }
 
 fn all_workloads(results: &StudyResults, analysis: &Analysis, treatment: &TreatmentSummary) -> Table {
-    let rate = |workload: &str| overview::rates(&results.study, analysis, workload).into_iter().next();
-    let response = |row: &Measured<'_>| treatment.response(&rate(row.workload)?.0);
+    let rates = |workload: &str| overview::rates(&results.study, analysis, workload);
+    let rate = |row: &Measured<'_>, unit: Unit| {
+        let (name, _) = rates(row.workload).into_iter().find(|(_, of)| *of == unit)?;
+        treatment.response(&name)
+    };
+    let mean = |row: &Measured<'_>, unit: Unit| {
+        let estimate = rate(row, unit)?.estimate.as_ref()?;
+        let text = match unit {
+            Unit::BytesPerSecond => {
+                let half_width = estimate.half_width.map(|half| half / 1e6);
+                format::estimate(estimate.mean / 1e6, half_width, Unit::Ratio, None)
+            }
+            unit => format::estimate(estimate.mean, estimate.half_width, unit, None).replace("ops/s", ""),
+        };
+        Some(Cell::number(text.trim_end(), estimate.mean))
+    };
+    let column = |unit: Unit| move |row: &Measured<'_>| mean(row, unit).unwrap_or_else(Cell::none);
+    let bound = |row: &Measured<'_>| {
+        let run = overview::counted_runs(results, treatment.index).next()?;
+        bound::network(results, run, run.recordings.iter().find(|r| r.workload == row.workload)?)
+    };
     let workloads = results.study.workloads.iter();
     let rows = workloads.map(|workload| Measured::of(results, analysis, treatment, &workload.name));
-    let table = Table::of("All workloads", rows)
+    let rows: Vec<_> = rows.collect();
+    let main = |row: &Measured<'_>| treatment.response(&rates(row.workload).first()?.0);
+    let runs: Vec<_> = rows.iter().map(|row| runs_cell(treatment, main(row)).text).collect();
+    // One run has no interval, which its row says.
+    let same = runs.iter().all(|n| *n == runs[0] && n != "1");
+    let n = if same { format!(", n = {}", runs[0]) } else { String::new() };
+    let mut names: Vec<String> = rows.iter().filter_map(bound).map(|bound| bound.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    let limits = if names.is_empty() { String::new() } else { format!(" {}", limits_note(results, &names)) };
+    let table = Table::of(format!("All workloads: mean ± half width{n}"), rows)
         .column("workload", |row| Cell::name(row.workload))
-        .column("response|4", |row| {
-            let rate = rate(row.workload);
-            rate.map_or_else(Cell::none, |(name, _)| Cell::name(overview::short_name(&name, row.workload)))
-        })
-        .column("#mean ± half width", |row| estimate_cell(response(row), None))
-        .column("#n", |row| runs_cell(treatment, response(row)))
-        .column("latency of|1", |row| {
+        .column("#MB/s", column(Unit::BytesPerSecond))
+        .column("#IOPS", column(Unit::OperationsPerSecond))
+        .column_if(!same, "#n", |row| runs_cell(treatment, main(row)))
+        .column("call|1", |row| {
             row.latency.map_or_else(Cell::none, |latency| Cell::text(&latency.series.label))
         });
-    quality(table, None).note(latency_note("the main operation of each workload")).table()
+    let counted = if same { "" } else { RUNS_NOTE };
+    let note = format!("{}{counted}{limits}", latency_note("the call that is named"));
+    quality(table, None)
+        .column_if(!names.is_empty(), "#of the network|3", |row| {
+            let moved = rate(row, Unit::BytesPerSecond).and_then(|r| r.estimate.as_ref());
+            let Some((bound, moved)) = bound(row).zip(moved) else { return Cell::none() };
+            let share = moved.mean / bound.rate;
+            Cell::number(format!("{} of {}", format::percent(share), format::rate(bound.rate)), share)
+        })
+        .note(note)
+        .table()
+}
+
+/// What the bound of the network is, and what usual ones are.
+fn limits_note(results: &StudyResults, names: &[String]) -> String {
+    // A frame of Ethernet has 1448 bytes of data and takes the time of 1538.
+    let carries = |gigabits: f64| format::rate(gigabits * 1e9 / 8.0 * 1448.0 / 1538.0);
+    let [one, ten, more] = [1.0, 10.0, 25.0].map(carries);
+    let own = |run: &RunRecord| {
+        run.service.as_ref().is_some_and(|s| s.server == ServedBy::Embedded && !s.network.is_emulated())
+    };
+    let here = if results.runs.iter().all(own) { ", through the loopback device of this host" } else { "" };
+    format!(
+        "Network at most: {}{here}. For comparison: Ethernet of 1, 10 and 25 Gbit/s carries {one}, {ten} and {more}.",
+        names.join(" or ")
+    )
 }
 
 pub(crate) fn workload_table(
@@ -92,8 +139,15 @@ pub(crate) fn workload_table(
     let of = main.map(|main| main.series.label.as_str());
     let is_other = |l: &LatencySummary| l.workload == workload && Some(l.series.label.as_str()) != of;
     let several = treatments.iter().flat_map(|t| &t.latencies).any(is_other);
-    let mut table = Table::of(format!("{workload} ({use_name}): mean ± half width"), rows)
-        .column("treatment", |row| Cell::name(&row.treatment.label));
+    let mut table = Table::of(format!("{workload} ({use_name}): mean ± half width"), rows);
+    for (at, factor) in results.study.factors.iter().enumerate() {
+        table = table.column(&factor.name, |row| {
+            let levels = overview::levels(&results.study, row.treatment.index);
+            Cell::name(levels.get(at).copied().unwrap_or_default())
+        });
+    }
+    table = table
+        .column_if(results.study.factors.is_empty(), "treatment", |row| Cell::name(&row.treatment.label));
     for (number, (name, unit)) in rates.iter().take(RATES).enumerate() {
         let means = treatments.iter().filter_map(|t| t.response(name)?.estimate.as_ref());
         let scale = Scale::common(*unit, means.map(|e| e.mean));
@@ -106,13 +160,13 @@ pub(crate) fn workload_table(
         runs_cell(row.treatment, rates.first().and_then(|(name, _)| row.treatment.response(name)))
     });
     let operation = main.map_or("the main operation".into(), |main| format!("operation {}", operation(main)));
-    quality(table, of.filter(|_| several)).note(latency_note(&operation)).table()
+    quality(table, of.filter(|_| several)).note(latency_note(&operation) + RUNS_NOTE).table()
 }
 
 fn latency_note(of: &str) -> String {
     format!(
         "Percentiles are latencies of {of}, merged over all runs that count, without intervals. –: too few \
-         operations. n: runs that count / finished runs."
+         operations."
     )
 }
 
@@ -265,7 +319,7 @@ pub(crate) fn fairness(analysis: &Analysis) -> Vec<Block> {
 }
 
 /// What the numbers after ± are, and what has none.
-fn interval_note(analysis: &Analysis) -> String {
+pub(super) fn interval_note(analysis: &Analysis) -> String {
     let level = format::percent(analysis.confidence);
     let estimates = || analysis.treatments.iter().filter_map(|t| t.responses.first()?.estimate.as_ref());
     let single = estimates().any(|e| e.half_width.is_none());

@@ -19,32 +19,36 @@ pub fn document(
     diagnosis: &Diagnosis,
     details: Option<&dyn Details>,
 ) -> Document {
-    let plots = details.map(|details| Plots::of_study(stored, analysis, details)).unwrap_or_default();
+    let mut plots = details.map(|details| Plots::of_study(stored, analysis, details)).unwrap_or_default();
     let study = &stored.study;
     let mut lead: Vec<String> = study.description.iter().cloned().collect();
     lead.extend(overview::scale_text(study));
     lead.push(answer::question(stored, analysis));
     let found = findings::section(diagnosis, &plots);
+    let picture = plots.take_picture(stored, analysis);
     let Plots { effects: of_effects, load: of_load, workloads, printed, problems } = plots;
     let told = answer::answer(analysis);
     let more = answer::more(stored, analysis, &told);
     let facts = overview::facts(stored, analysis);
-    let treatments =
-        Section::new("treatments", if study.factors.is_empty() { "Results" } else { "Treatments" })
-            .brief(results::results(stored, analysis))
-            .full([results::replicates(analysis)]);
-    let mut sections = vec![
+    let mut tables = results::result_tables(stored, analysis);
+    let asked = overview::asked(stored, analysis).min(tables.len().saturating_sub(1));
+    let table = (!tables.is_empty()).then(|| tables.remove(asked));
+    let sections = vec![
         Section::new("result", "Answer")
             .unlisted()
-            .brief([Block::Answer(told)])
-            .full([Block::Hint(more.join(" "))])
-            .page([validity::verdict(analysis, &problems)])
+            .brief([Block::Answer(told), validity::verdict(analysis, &problems).into()])
+            .brief(table.map(|table| match picture {
+                Some(picture) => Block::Beside(Box::new(picture), table),
+                None => Block::Table(table),
+            }))
+            .brief([Block::Hint(results::interval_note(analysis))])
+            .full([Block::Hint(more.join(" ")), results::replicates(analysis)])
             .brief([Block::Fold("Where and how it was measured".into(), vec![Block::List(facts)])]),
         found,
-        validity::section(stored, analysis, &problems),
-        treatments,
+        effects::section(analysis, !study.factors.is_empty(), of_effects),
         load::section(analysis, of_load),
-        effects::section(analysis, of_effects),
+        Section::new("treatments", "Other workloads").brief(tables),
+        validity::section(stored, analysis, diagnosis, &problems),
         Section::new("clients", "Clients and network")
             .full(clients::clients(stored, analysis))
             .full(clients::networks(stored, analysis)),
@@ -55,13 +59,6 @@ pub fn document(
         plan(stored),
         reproduce(stored),
     ];
-    // Without anything to compare the numbers are the answer.
-    if study.factors.is_empty()
-        && let Some(at) = sections.iter().position(|section| section.id == "treatments")
-    {
-        let results = sections.remove(at);
-        sections.insert(1, results);
-    }
     Document { kind: "Benchmaster report", title: study.name.clone(), lead, sections }
 }
 

@@ -1,6 +1,7 @@
 //! Failures, damage and failed checks; the rules of good measurement.
 
 use benchmaster_analysis::{Analysis, WarningSummary};
+use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::lints::{Outcome, lints};
 use benchmaster_diagnosis::results::Whole;
 use benchmaster_diagnosis::validity::remedy;
@@ -15,8 +16,22 @@ use crate::plots::CHOICES;
 const FIRST: usize = 3;
 
 /// Reasons to distrust the numbers, and the rules of good measurement that are broken.
-pub(super) fn section(results: &StudyResults, analysis: &Analysis, problems: &[String]) -> Section {
-    let mut first: Vec<Block> = notes(analysis, problems).into_iter().map(Block::from).collect();
+pub(super) fn section(
+    results: &StudyResults,
+    analysis: &Analysis,
+    diagnosis: &Diagnosis,
+    problems: &[String],
+) -> Section {
+    // What is a finding was said there.
+    let once = |mut note: Note| {
+        let is_found = |id: &str| diagnosis.findings.iter().position(|finding| finding.id == id);
+        if let Some(at) = note.check.and_then(|check| is_found(check.name())) {
+            note.text = format!("See finding {}.", at + 1);
+            note.remedy.clear();
+        }
+        Block::from(note)
+    };
+    let mut first: Vec<Block> = notes(analysis, problems).into_iter().map(once).collect();
     let more = first.split_off(first.len().min(FIRST));
     let more = (!more.is_empty()).then(|| Block::Fold(format::plural(more.len(), "further note"), more));
     let lints = lints(&Whole { results, analysis }, CHOICES);
@@ -28,8 +43,6 @@ pub(super) fn section(results: &StudyResults, analysis: &Analysis, problems: &[S
         n => format!(", {n} are broken"),
     };
     Section::new("validity", "Validity")
-        .unlisted()
-        .brief([verdict(analysis, problems)])
         .brief(first)
         .brief(more)
         .full([format!("{kept} of {} rules of good measurement are kept{broken}.", lints.len())])

@@ -8,7 +8,7 @@ use benchmaster_record::results::{Replication, Severity, StudyResults, WorkloadR
 
 use super::grid::Text;
 use super::{TextOptions, cost, remedy};
-use crate::document::{Cell, Head, Table};
+use crate::document::Head;
 use crate::sections::{answer, results::result_tables, results::stopping, results::workload_table, validity};
 use crate::{format, overview};
 const LINES: usize = 30;
@@ -76,12 +76,10 @@ fn table(text: &mut Text, results: &StudyResults, analysis: &Analysis) {
     } else {
         let Some(workload) = asked(results, analysis) else { return };
         let (treatments, note) = ends(analysis);
-        let mut table = workload_table(results, analysis, &treatments, workload);
-        levels(&mut table, results, &treatments);
-        (table, note)
+        (workload_table(results, analysis, &treatments, workload), note)
     };
     // Those that a screen has room for: errors where there are some, and of several rates the first.
-    let is_spare = |head: &Head| head.rank > 2 || head.text == "response";
+    let is_spare = |head: &Head| head.rank > 2;
     for at in (0..table.head.len()).rev().filter(|at| is_spare(&table.head[*at])).collect::<Vec<_>>() {
         table.leave_out(at);
     }
@@ -94,11 +92,7 @@ fn table(text: &mut Text, results: &StudyResults, analysis: &Analysis) {
 
 /// The workload that is asked about.
 fn asked<'a>(results: &'a StudyResults, analysis: &Analysis) -> Option<&'a WorkloadRecord> {
-    let workloads = &results.study.workloads;
-    let of = |workload: &str| {
-        analysis.primary_response.strip_prefix(workload).is_some_and(|rest| rest.starts_with('.'))
-    };
-    workloads.iter().find(|workload| of(&workload.name)).or(workloads.first())
+    results.study.workloads.get(overview::asked(results, analysis))
 }
 
 /// The workloads that the table of several treatments does not have, each with the range of its means.
@@ -146,23 +140,6 @@ fn ends(analysis: &Analysis) -> (Vec<&TreatmentSummary>, String) {
     let between = treatments.len() - best - last;
     treatments.drain(best..best + between);
     (treatments, format!("the best {best} and the worst {last}; {between} more are between"))
-}
-
-/// Puts a column for each factor in the place of the labels, unless the design has no factors.
-fn levels(table: &mut Table, results: &StudyResults, treatments: &[&TreatmentSummary]) {
-    let study = &results.study;
-    if study.factors.is_empty() {
-        return;
-    }
-    table.leave_out(0);
-    let names = study.factors.iter().map(|factor| Head { text: factor.name.clone(), number: false, rank: 0 });
-    table.head.splice(0..0, names);
-    for (row, treatment) in table.rows.iter_mut().zip(treatments) {
-        let levels = study.treatments.iter().find(|one| one.index == treatment.index).map(|one| &one.levels);
-        let level = |at: usize| study.factors[at].levels.get(*levels?.get(at)? as usize);
-        let cells = (0..study.factors.len()).map(|at| Cell::text(level(at).map_or("", String::as_str)));
-        row.splice(0..0, cells);
-    }
 }
 
 /// The costliest findings in this number of lines; no fewer than two for each.

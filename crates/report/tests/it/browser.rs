@@ -49,6 +49,7 @@ fn a_study_with_factors_and_traces() {
         assert_eq!(seen.text("sorted"), "descending", "{seen:?}");
         assert_eq!(seen.number("choices"), 12, "{seen:?}");
         seen.assert_usable();
+        seen.assert_first_screen();
     }
 }
 

@@ -91,7 +91,8 @@ fn an_unreplicated_design_has_lenths_margins() {
     }
     let labels = figure(&figures, "effects-half-normal")["views"][0]["lines"][0]["labels"].to_string();
     assert!(["\"E\"", "\"B\"", "\"C\""].iter().all(|label| labels.contains(label)), "{labels}");
-    insta::assert_snapshot!(told(&figures[..2]));
+    let shown = ["effects-sizes", "effects-half-normal"].map(|id| figure(&figures, id).clone());
+    insta::assert_snapshot!(told(&shown));
 }
 
 /// The bars of a view: place and value.
@@ -177,4 +178,16 @@ fn hundreds_of_effects_stay_small() {
     let figures = figures(&experiment);
     let note = figure(&figures, "effects-half-normal")["note"].as_str().unwrap().to_owned();
     assert!(note.contains("Of 255 effects, the largest 40"), "{note}");
+}
+
+/// A model that misses something may need another scale, unless it is on it.
+#[test]
+fn the_log_scale_is_advised_only_where_it_is_not_used() {
+    for multiply in [false, true] {
+        let effects: &[(&[usize], f64)] = &[(&[0], 0.3), (&[1], 0.2), (&[0, 1], 0.2)];
+        let made_up = MadeUp { levels: &[2; 2], replicates: 5, effects, noise: 0.01, multiply, keep: all };
+        let page = page(&made_up.with_terms_up_to(Some(1)));
+        assert!(page.contains("The model misses something"));
+        assert_eq!(page.contains("look at the log scale"), !multiply);
+    }
 }

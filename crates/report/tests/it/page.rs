@@ -32,9 +32,11 @@ fn the_answer_comes_first_with_its_interval_and_the_reasons_to_distrust_it() {
         "<h1>synthetic",
         "is highest with",
         "Findings, most important first</h2>",
+        "Effects of the factors on write.throughput</h2>",
+        "<summary>How sure</summary>",
+        "Other workloads</h2>",
         "Validity</h2>",
         "INVALID: errors (write, 1 of 20 runs",
-        "Treatments</h2>",
         "Plots</h2>",
         "Rules of good measurement</h2>",
     ];
@@ -44,6 +46,26 @@ fn the_answer_comes_first_with_its_interval_and_the_reasons_to_distrust_it() {
     assert!(words.contains("4.70\u{a0}±\u{a0}0.17\u{a0}GB/s (95\u{a0}%, n\u{a0}=\u{a0}5)"));
     assert!(words.contains("interrupted once and resumed, and 3 operations failed"));
     assert!(words.contains("All randomness follows from seed 7"));
+}
+
+#[test]
+fn a_finding_is_said_once() {
+    let mut results = study_results(7, 4, 3);
+    synthetic::serve(&mut results);
+    let analysis = analyze(&results);
+    let diagnosis = diagnose(&results, &analysis, &NoDetails);
+    let page = pages::study(&results, &analysis, &diagnosis, None).page().unwrap();
+    assert!(!diagnosis.findings.is_empty());
+    for (number, finding) in (1..).zip(&diagnosis.findings) {
+        let sentence = finding.what.split(['`', '\'', '<', '&', '"']).next().unwrap();
+        // Conditions have every check of every run.
+        let told = words(&page).split(r#"<section id="conditions""#).next().unwrap();
+        assert_eq!(told.matches(sentence).count(), 1, "{sentence}");
+        let is_check = analysis.warnings.iter().any(|warning| warning.check.kind.name() == finding.id);
+        let refers = words(&page).contains(&format!("<p>See finding {number}.</p>"));
+        assert_eq!(refers, is_check, "{}", finding.id);
+    }
+    assert!(words(&page).contains("<p>See finding "), "no check is a finding");
 }
 
 #[test]
@@ -174,6 +196,24 @@ impl Details for Whole {
     fn whole(&self, run: &RunRecord) -> Result<Option<RunRecord>, String> {
         Ok(self.0.runs.iter().find(|whole| whole.key == run.key).cloned())
     }
+}
+
+#[test]
+fn workloads_are_beside_what_the_network_carries() {
+    let (results, details) = of_many(1, 3);
+    let page = rendered(&results, &details);
+    let parts = [
+        ">MB/s</th>",
+        ">IOPS</th>",
+        ">of the network</th>",
+        " % of 3.47 GB/s</td>",
+        "118 MB/s, 1.18 GB/s and 2.94 GB/s",
+    ];
+    for part in parts {
+        assert!(words(&page).contains(part), "`{part}` is not on the page");
+    }
+    let page = self::page(&study_results(7, 1, 3));
+    assert!(!words(&page).contains("of the network") && !words(&page).contains("Ethernet"));
 }
 
 #[test]

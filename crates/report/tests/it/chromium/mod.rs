@@ -52,6 +52,13 @@ impl Seen {
         assert!(self.number("scrollWidth") <= width, "wider than {width}: {self:?}");
     }
 
+    /// Question, answer, picture and table are seen without scrolling; of the table on a narrow screen the beginning.
+    pub(crate) fn assert_first_screen(&self) {
+        let (last, height) = if self.number("viewport") > 600 { ("table", 900) } else { ("row", 844) };
+        assert!((1..=height).contains(&self.number(last)), "the {last} ends below the screen: {self:?}");
+        assert!(self.number("picture") <= height, "the picture ends below the screen: {self:?}");
+    }
+
     /// Readable, usable by the keyboard, its links lead somewhere, and its plots can be saved.
     pub(crate) fn assert_usable(&self) {
         let contrast: f64 = self.text("contrast").parse().unwrap();

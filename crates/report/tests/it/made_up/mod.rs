@@ -27,6 +27,11 @@ pub(crate) struct MadeUp<'m> {
 impl MadeUp<'_> {
     /// Responses around 100 MB/s; effects and noise are shares of it, or logarithms.
     pub(crate) fn analysed(&self) -> Experiment {
+        self.with_terms_up_to(None)
+    }
+
+    /// The same by a model whose terms have up to so many factors.
+    pub(crate) fn with_terms_up_to(&self, max_order: Option<u32>) -> Experiment {
         let treatments: u32 = self.levels.iter().product();
         let mut random = 42u64;
         let mut rows = Vec::new();
@@ -79,7 +84,7 @@ impl MadeUp<'_> {
             left_out: vec![],
         };
         let transform = if self.multiply { Transform::Log } else { Transform::None };
-        analyze(&table, &Options { transform, ..Options::default() }).unwrap()
+        analyze(&table, &Options { transform, max_order, ..Options::default() }).unwrap()
     }
 }
 
