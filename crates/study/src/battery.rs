@@ -2,52 +2,24 @@
 
 use benchmaster_units::TimeSpan;
 
+use crate::target::Target;
+
 /// How long each workload that runs for a time is measured, unless told otherwise.
 pub const QUICK_DURATION: TimeSpan = TimeSpan::seconds(3);
 
-/// What a text names that says what to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TargetForm {
-    /// `nfs://SERVER/EXPORT`: over the wire.
-    Url,
-    /// `SERVER:/EXPORT`: the kernel mounts it.
-    Export,
-    /// A directory.
-    Path,
-}
-
-impl TargetForm {
-    /// The form of a text.
-    pub fn of(text: &str) -> Self {
-        let parts = text.split_once(':');
-        match parts {
-            _ if text.starts_with("nfs://") => Self::Url,
-            Some((host, path)) if !host.contains('/') && path.starts_with('/') => Self::Export,
-            _ => Self::Path,
-        }
-    }
-}
-
-/// The quick battery on a directory (`{scratch}` for a temporary one) or an export (`nfs://{server}/export` for the
-/// embedded server's, `server:/export` for one that the kernel mounts), as the text of a study file. `duration` is how long each workload that runs for a time is
-/// measured; [`QUICK_DURATION`] if absent.
-pub fn quick(target: &str, duration: Option<TimeSpan>) -> String {
-    let form = TargetForm::of(target);
-    let run = match form {
-        TargetForm::Url => "",
-        TargetForm::Export | TargetForm::Path => {
+/// The quick battery on a target (`{scratch}` for a temporary directory, `nfs://{server}/export` for the embedded
+/// server's export), as the text of a study file. `duration` is how long each workload that runs for a time is measured;
+/// [`QUICK_DURATION`] if absent.
+pub fn quick(target: &Target, duration: Option<TimeSpan>) -> String {
+    let run = match target.key {
+        "url" => "",
+        _ => {
             "[run]\ncache = \"fadvise\"               # reads should come from the file system, not from this host's page cache\n\n"
         }
     };
-    let target = toml::Value::String(target.to_owned());
-    let target = match form {
-        TargetForm::Url => format!("url = {target}"),
-        TargetForm::Export => format!("mount = {{ source = {target} }}"),
-        TargetForm::Path => format!("path = {target}"),
-    };
     let duration = duration.unwrap_or(QUICK_DURATION);
     let study = include_str!("battery.toml").replace("{duration}", &duration.to_string());
-    study.replace("{run}", run).replace("{target}", &target)
+    study.replace("{run}", run).replace("{target}", &format!("{} = {}", target.key, target.value))
 }
 
 #[cfg(test)]
@@ -59,6 +31,10 @@ mod tests {
     use super::*;
     use crate::file::StudyFile;
     use crate::plan::Plan;
+
+    fn quick(text: &str, duration: Option<TimeSpan>) -> String {
+        super::quick(&Target::read(text).unwrap(), duration)
+    }
 
     #[test]
     fn the_battery_has_the_basic_workloads_and_takes_about_two_minutes() {

@@ -1,5 +1,6 @@
 //! What was measured: results, operations, responses, fairness.
 
+use benchmaster_analysis::headline::Counts;
 use benchmaster_analysis::{
     Analysis, Estimate, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary,
 };
@@ -50,6 +51,11 @@ impl<'a> Measured<'a> {
     ) -> Self {
         let latency = overview::main_latency(results, analysis, treatment, workload);
         Self { results, analysis, treatment, workload, latency }
+    }
+
+    /// A response of the operation whose latency this is.
+    fn direction(&self, what: &str) -> Option<&'a ResponseSummary> {
+        self.treatment.response(&format!("{}.{}.{what}", self.workload, self.latency?.series.label))
     }
 
     fn errors(&self) -> u64 {
@@ -107,6 +113,46 @@ pub(crate) fn workload_table(
     });
     let operation = main.map_or("the main operation".into(), |main| format!("operation {}", operation(main)));
     quality(table, of.filter(|_| several)).note(latency_note(&operation)).table()
+}
+
+/// Reads and writes of a workload, each in a row of its own, with the treatment of each row; `None` for a workload that is
+/// about more than these, or about one of them.
+pub(crate) fn directions_table<'a>(
+    results: &StudyResults,
+    analysis: &Analysis,
+    treatments: &[&'a TreatmentSummary],
+    workload: &WorkloadRecord,
+) -> Option<(Table, Vec<&'a TreatmentSummary>)> {
+    let name = workload.name.as_str();
+    let rows = treatments.iter().flat_map(|&treatment| {
+        let own = move |one: &&LatencySummary| one.workload == name && one.kind != LatencyKind::Service;
+        let latencies = treatment.latencies.iter().filter(own);
+        latencies.map(move |one| (treatment, one.series.label.as_str(), one))
+    });
+    let rows: Vec<_> = rows.filter(|(_, label, _)| matches!(*label, "read" | "write")).collect();
+    let has = |wanted| rows.iter().any(|(_, label, _)| *label == wanted);
+    let transfers = workload.use_name == "custom" || Counts::of(workload) == Counts::Bytes;
+    if !(workload.use_name == "mixed" || transfers && has("read") && has("write")) {
+        return None;
+    }
+    let of_rows = rows.iter().map(|(treatment, ..)| *treatment).collect();
+    let measured = |(treatment, _, latency)| Measured {
+        results,
+        analysis,
+        treatment,
+        workload: name,
+        latency: Some(latency),
+    };
+    let mut table = Table::of(format!("{name}: reads and writes"), rows.into_iter().map(measured))
+        .column("treatment", |row| Cell::name(&row.treatment.label))
+        .column("latency of", |row| row.latency.map_or_else(Cell::none, |one| Cell::text(&one.series.label)));
+    for (what, head) in [("operations", "#IOPS"), ("throughput", "#throughput")] {
+        table = table.column(head, |row| estimate_cell(row.direction(what), None));
+    }
+    let table = table
+        .column("#n", |row| runs_cell(row.treatment, row.direction("operations")))
+        .column("#mean|2", |row| Cell::time(row.latency.and_then(|latency| latency.mean_ns)));
+    Some((quality(table, None).table(), of_rows))
 }
 
 fn latency_note(of: &str) -> String {

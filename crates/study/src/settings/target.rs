@@ -163,7 +163,7 @@ impl TargetSettings {
             Err(OptionError::Conflict { .. }) if !self.options.is_empty() => {
                 let (place, query) = url.split_once('?').unwrap_or((url, ""));
                 let mut parsed = place.parse::<MountOptions>().map_err(|error| mistake("url", &error))?;
-                for option in query.split('&').filter(|option| !option.is_empty()) {
+                for option in query.split(['&', ',']).filter(|option| !option.is_empty()) {
                     let (name, value) = option.split_once('=').unwrap_or((option, ""));
                     parsed.set(name, value).map_err(|error| mistake("url", &error))?;
                 }
@@ -289,6 +289,8 @@ impl<'de> Deserialize<'de> for TargetSettings {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TargetSettings, A::Error> {
                 let mut target = TargetSettings::default();
                 while let Some(key) = map.next_key::<String>()? {
+                    // As mount writes it.
+                    let key = if matches!(&*key, "vers" | "nfsvers") { "version".to_owned() } else { key };
                     let known = KEYS.iter().copied().find(|known| *known == key);
                     match known.ok_or_else(|| A::Error::unknown_field(&key, &KEYS))? {
                         "path" if target.path.is_none() => target.path = Some(map.next_value()?),
