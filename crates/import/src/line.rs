@@ -178,7 +178,8 @@ impl<'a> Draft<'a> {
         let mix = percents[0];
         let of_word = |word: &str| {
             let word = word.to_ascii_lowercase();
-            let (reads, random) = pattern(&word, mix)?.ok_or(TRIMS)?;
+            let (reads, random) =
+                pattern(&word, mix)?.ok_or_else(|| format!("{TRIMS}: write `write` or `randwrite`"))?;
             Ok((word, reads, random))
         };
         let directions = self.values("rw", words, of_word)?;
@@ -229,10 +230,12 @@ impl<'a> Draft<'a> {
         if let (Some(block), Some(size)) = (block, size)
             && block > size
         {
+            let (unit, letter) = if block.is_multiple_of(1024) { (1024, "k") } else { (1, "") };
             let message = format!(
-                "of {} does not fit into a file of {}: write `--size {block}` or more",
+                "of {} does not fit into a file of {}: write `--size {}{letter}` or more",
                 ByteSize(*block),
-                ByteSize(*size)
+                ByteSize(*size),
+                block / unit
             );
             return together("bs", message);
         }
@@ -348,4 +351,56 @@ fn switch(text: &str) -> Result<Value, String> {
 
 fn verify(text: &str) -> Result<Value, String> {
     verifies(text).map(Value::Boolean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_become_keys_and_lists_become_factors() {
+        let place = Value::from("/mnt/x");
+        for (flags, expected) in [
+            (
+                &[("rw", "randread")][..],
+                "reads = 1.0|offset = \"random\"|io_size = \"4KiB\"|duration = \"3s\"|workers = 1",
+            ),
+            (
+                &[("rw", "write"), ("time", "30"), ("rate", "20m")],
+                "reads = 0.0|duration = \"30s\"|bandwidth = \"20MiB/s\"",
+            ),
+            (
+                &[("rw", "rw"), ("rwmixread", "70%"), ("fsync", "32")],
+                "reads = 0.7|offset = \"sequential\"|fsync = 32",
+            ),
+            (
+                &[("rw", "READ"), ("bs", "4k,1m")],
+                "[factors.bs]|parameter = \"workload.io.io_size\"|levels = [\"4KiB\", \"1MiB\"]",
+            ),
+            (
+                &[("rw", "read,randwrite")],
+                "name = \"read-randwrite\"|[factors.rw.levels]|\
+                 read = { \"workload.io.reads\" = 1.0, \"workload.io.offset\" = \"sequential\" }|\
+                 randwrite = { \"workload.io.reads\" = 0.0, \"workload.io.offset\" = \"random\" }",
+            ),
+            (&[("rw", "randrw"), ("rwmixread", "50,90")], "[factors.rwmixread]|levels = [0.5, 0.9]"),
+            (
+                &[("rw", "read"), ("iodepth", "1,32"), ("direct", "1")],
+                "io = \"io_uring\"|direct = true|levels = [1, 32]",
+            ),
+            (&[("rw", "read"), ("verify", "crc32c"), ("clients", "4")], "[clients]|count = 4|verify = true"),
+            (
+                &[("create", "1k"), ("fsync", "1")],
+                "name = \"create\"|use = \"file-creation\"|files = 1024|file_size = \"0B\"|fsync = true",
+            ),
+        ] {
+            let line = Line { flags, target: ("path", &place), runs: 5 };
+            let text = to_study(&line).unwrap();
+            for part in
+                expected.split('|').chain(["path = \"/mnt/x\"", "cache = \"fadvise\"", "replicates = 5"])
+            {
+                assert!(text.lines().any(|line| line == part), "{part} in\n{text}");
+            }
+        }
+    }
 }

@@ -26,6 +26,7 @@ mod interrupt;
 mod lab_study;
 #[path = "../support/limit.rs"]
 mod limit;
+mod line;
 mod load;
 mod managed;
 mod memory;

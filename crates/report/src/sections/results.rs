@@ -125,11 +125,13 @@ pub(crate) fn directions_table<'a>(
 ) -> Option<(Table, Vec<&'a TreatmentSummary>)> {
     let name = workload.name.as_str();
     let rows = treatments.iter().flat_map(|&treatment| {
-        let own = move |one: &&LatencySummary| one.workload == name && one.kind != LatencyKind::Service;
-        let latencies = treatment.latencies.iter().filter(own);
+        let latencies = ["read", "write"].into_iter().flat_map(move |label| {
+            let own = treatment.latencies.iter().filter(move |one| one.series.label == label);
+            own.filter(move |one| one.workload == name && one.kind != LatencyKind::Service)
+        });
         latencies.map(move |one| (treatment, one.series.label.as_str(), one))
     });
-    let rows: Vec<_> = rows.filter(|(_, label, _)| matches!(*label, "read" | "write")).collect();
+    let rows: Vec<_> = rows.collect();
     let has = |wanted| rows.iter().any(|(_, label, _)| *label == wanted);
     let transfers = workload.use_name == "custom" || Counts::of(workload) == Counts::Bytes;
     if !(workload.use_name == "mixed" || transfers && has("read") && has("write")) {

@@ -12,6 +12,7 @@ use serde::de::{Error as _, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::scalar::Scalar;
+use crate::suggest;
 
 /// The target path that stands for a scratch directory.
 pub const SCRATCH: &str = "{scratch}";
@@ -196,6 +197,14 @@ fn mistake(key: &str, error: &OptionError) -> TargetMistake {
         Some((problem, fix)) => (problem.to_owned(), Some(fix.to_owned())),
         None => (text, None),
     };
+    // One name is enough where it is near.
+    let near = match error {
+        OptionError::Unknown { name } => {
+            suggest::nearest(name, ["vers"].into_iter().chain(MountOptions::names()))
+        }
+        _ => None,
+    };
+    let fix = near.map(|name| format!("did you mean `{name}`?")).or(fix);
     TargetMistake { key: key.to_owned(), problem, fix }
 }
 
