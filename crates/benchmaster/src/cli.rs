@@ -37,7 +37,7 @@ pub(crate) use self::network::{NetworkMeans, WireArgs};
 pub(crate) use self::plan::PlanArgs;
 pub(crate) use self::probe::{Directions, ProbeArgs, ProbeCommand, ProbeNetworkArgs, ProbeRpcArgs};
 pub(crate) use self::results::{ExportArgs, ExportFormat, ReportArgs};
-pub(crate) use self::run::{AgentArgs, ExpectArgs, FailOnRun, QuickArgs, RunArgs, RunCommon};
+pub(crate) use self::run::{AgentArgs, ExpectArgs, FailOnRun, LineArgs, QuickArgs, RunArgs, RunCommon};
 pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::simulate::{HashCastArgs, SimulateArgs, SimulateCommand};
 

@@ -4,9 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use benchmaster_record::model::{ParameterError, Size, SizeDistribution, Tree, WeightedSize, Workload};
+use benchmaster_record::model::{
+    IoMethod, ParameterError, Size, SizeDistribution, Tree, WeightedSize, Workload,
+};
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
 use benchmaster_workload::content::{MIN_BLOCK, block_size};
+use benchmaster_workload::program::Access;
 
 /// Durability asked for by each write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -164,6 +167,16 @@ impl Checks {
                 ),
             );
         }
+    }
+
+    /// Several operations are outstanding only where they are issued asynchronously.
+    pub(super) fn queue_depth(&mut self, depth: u32, io: IoMethod, access: Access) {
+        self.require(
+            depth <= 1 || io == IoMethod::IoUring || access == Access::Nfs,
+            "queue_depth",
+            "a `queue_depth` above 1 needs asynchronous I/O",
+            "add `io = \"io_uring\"`, or use `workers` for synchronous concurrency",
+        );
     }
 
     pub(super) fn finish(self) -> Result<(), Vec<ParameterError>> {

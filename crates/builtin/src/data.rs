@@ -75,12 +75,7 @@ pub(super) fn expand(
     let mut checks = Checks::default();
     positive!(checks, p: workers, queue_depth, io_size, file_size, files, duration);
     checks.fits("io_size", p.io_size, "file_size", p.file_size);
-    checks.require(
-        p.queue_depth == 1 || p.io == IoMethod::IoUring || access == Access::Nfs,
-        "queue_depth",
-        "a `queue_depth` above 1 needs asynchronous I/O",
-        "add `io = \"io_uring\"`, or use `workers` for synchronous concurrency",
-    );
+    checks.queue_depth(p.queue_depth, p.io, access);
     checks.require(
         writes || p.sync == SyncMode::None,
         "sync",

@@ -11,10 +11,10 @@ mod expression;
 pub mod file;
 mod files;
 mod flow;
-mod number;
+pub(crate) mod number;
 mod options;
 mod reader;
-mod spec;
+pub(crate) mod spec;
 mod stages;
 
 pub use file::{Job, Keyword, Setting, Surroundings};

@@ -1,6 +1,7 @@
 //! Job files of other tools as workloads of this one: text in, values out.
 //!
 //! * [`fio`]: fio's job files.
+//! * [`line`]: a study in one line, in fio's words.
 //! * [`filebench`]: Filebench's workload files.
 //! * [`strace`]: traces of system calls, to be replayed.
 //! * [`pcap`]: captures of a network as such traces.
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 mod fates;
 pub mod filebench;
 pub mod fio;
+pub mod line;
 pub mod pcap;
 mod steps;
 pub mod strace;

@@ -51,12 +51,12 @@ pub fn to_study(imported: &Imported) -> String {
     text
 }
 
-fn section(text: &mut String, name: &str) {
+pub(crate) fn section(text: &mut String, name: &str) {
     let gap = if text.is_empty() { "" } else { "\n" };
     let _ = writeln!(text, "{gap}[{name}]");
 }
 
-fn key(text: &mut String, name: &str, value: &Value) {
+pub(crate) fn key(text: &mut String, name: &str, value: &Value) {
     let _ = writeln!(text, "{name} = {}", inline(value));
 }
 

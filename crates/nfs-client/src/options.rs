@@ -310,7 +310,8 @@ impl FromStr for MountOptions {
         let (host, port) = authority_of(authority).map_err(wrong)?;
         let export = export_of(path).map_err(wrong)?;
         let mut options = Self { port, ..Self::new(host, export) };
-        for option in query.split('&').filter(|option| !option.is_empty()) {
+        // `&` as URLs have it, or `,` as mount has it.
+        for option in query.split(['&', ',']).filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             options.set(name, value)?;
         }

@@ -2,6 +2,8 @@
 
 use benchmaster_units::TimeSpan;
 
+use crate::target::Target;
+
 /// How long each workload that runs for a time is measured, unless told otherwise.
 pub const QUICK_DURATION: TimeSpan = TimeSpan::seconds(3);
 /// The same where two targets are compared.
@@ -9,70 +11,28 @@ pub const AGAINST_DURATION: TimeSpan = TimeSpan::seconds(1);
 /// The factor of two targets.
 pub const TARGETS: &str = "target";
 
-/// What a text names that says what to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TargetForm {
-    /// `nfs://SERVER/EXPORT`: over the wire.
-    Url,
-    /// `SERVER:/EXPORT`: the kernel mounts it.
-    Export,
-    /// A directory.
-    Path,
-}
-
-impl TargetForm {
-    /// The form of a text.
-    pub fn of(text: &str) -> Self {
-        let parts = text.split_once(':');
-        match parts {
-            _ if text.starts_with("nfs://") => Self::Url,
-            Some((host, path)) if !host.contains('/') && path.starts_with('/') => Self::Export,
-            _ => Self::Path,
-        }
-    }
-
-    /// The key of `[target]`.
-    fn key(self) -> &'static str {
-        match self {
-            Self::Url => "url",
-            Self::Export => "mount",
-            Self::Path => "path",
-        }
-    }
-
-    /// The value of this key, as TOML.
-    fn value(self, target: &str) -> String {
-        let text = toml::Value::String(target.to_owned());
-        if self == Self::Export { format!("{{ source = {text} }}") } else { text.to_string() }
-    }
-}
-
-/// The quick battery on a directory (`{scratch}` for a temporary one) or an export (`nfs://{server}/export` for the
-/// embedded server's, `server:/export` for one that the kernel mounts), as the text of a study file; on two targets in
-/// turns with `against`. `duration` is how long each workload that runs for a time is measured; if absent,
-/// [`QUICK_DURATION`], or [`AGAINST_DURATION`] of two targets.
-pub fn quick(target: &str, against: Option<&str>, duration: Option<TimeSpan>) -> String {
+/// The quick battery on a target (`{scratch}` for a temporary directory, `nfs://{server}/export` for the embedded
+/// server's export), as the text of a study file; on two targets in turns with `against`. `duration` is how long each
+/// workload that runs for a time is measured; if absent, [`QUICK_DURATION`], or [`AGAINST_DURATION`] of two targets.
+pub fn quick(target: &Target, against: Option<&Target>, duration: Option<TimeSpan>) -> String {
     let targets = || std::iter::once(target).chain(against);
-    let run = if targets().all(|target| TargetForm::of(target) == TargetForm::Url) {
+    let run = if targets().all(|target| target.key == "url") {
         ""
     } else {
         "[run]\ncache = \"fadvise\"               # reads should come from the file system, not from this host's page cache\n\n"
     };
-    let levels = match against {
-        None => String::new(),
+    let (levels, usual) = match against {
+        None => (String::new(), QUICK_DURATION),
         Some(_) => {
-            let level = |(name, target)| {
-                let form = TargetForm::of(target);
-                format!("{name} = {{ \"target.{}\" = {} }}\n", form.key(), form.value(target))
+            let level = |(name, target): (&str, &Target)| {
+                format!("{name} = {{ \"target.{}\" = {} }}\n", target.key, target.value)
             };
-            let levels = ["A", "B"].into_iter().zip(targets()).map(level);
-            format!("[factors.{TARGETS}.levels]\n{}\n", levels.collect::<String>())
+            let levels: String = ["A", "B"].into_iter().zip(targets()).map(level).collect();
+            (format!("[factors.{TARGETS}.levels]\n{levels}\n"), AGAINST_DURATION)
         }
     };
-    let form = TargetForm::of(target);
-    let target = format!("{} = {}", form.key(), form.value(target));
-    let usual = if against.is_some() { AGAINST_DURATION } else { QUICK_DURATION };
     let study = include_str!("battery.toml").replace("{duration}", &duration.unwrap_or(usual).to_string());
+    let target = format!("{} = {}", target.key, target.value);
     study.replace("{run}", run).replace("{levels}", &levels).replace("{target}", &target)
 }
 
@@ -86,9 +46,13 @@ mod tests {
     use crate::file::StudyFile;
     use crate::plan::Plan;
 
+    fn quick(text: &str, duration: Option<TimeSpan>) -> String {
+        super::quick(&Target::read(text).unwrap(), None, duration)
+    }
+
     #[test]
     fn the_battery_has_the_basic_workloads_and_takes_about_two_minutes() {
-        let text = quick("/mnt/x", None, None);
+        let text = quick("/mnt/x", None);
         let file = StudyFile::parse("quick", &text).unwrap_or_else(|found| panic!("{found}"));
         assert!(file.warnings.is_empty(), "{}", file.warnings);
         let plan = Plan::from_study(&file, "1").unwrap();
@@ -104,11 +68,11 @@ mod tests {
     #[test]
     fn any_path_and_duration_can_be_written() {
         for path in ["/mnt/with \"quotes\" and \\", "/mnt/ünï\tcode", "{scratch}"] {
-            let file = StudyFile::parse("quick", &quick(path, None, Some(TimeSpan::millis(500)))).unwrap();
+            let file = StudyFile::parse("quick", &quick(path, Some(TimeSpan::millis(500)))).unwrap();
             assert_eq!(file.base.target.path.as_deref(), Some(path));
         }
         for url in ["nfs://{server}/export", "nfs://filer:2050/vol%201?version=3&nconnect=2"] {
-            let file = StudyFile::parse("quick", &quick(url, None, None)).unwrap();
+            let file = StudyFile::parse("quick", &quick(url, None)).unwrap();
             assert_eq!(
                 (file.base.target.url.as_deref(), file.base.target.path.as_deref()),
                 (Some(url), None)
@@ -120,7 +84,7 @@ mod tests {
     fn two_targets_are_measured_in_turns() {
         let all = ["nfs://filer/vol1?version=3", "filer:/vol1", "/mnt/\"x\""];
         for (a, b) in all.iter().flat_map(|a| all.iter().map(move |b| (*a, *b))).filter(|(a, b)| a != b) {
-            let text = quick(a, Some(b), None);
+            let text = super::quick(&Target::read(a).unwrap(), Some(&Target::read(b).unwrap()), None);
             let file = StudyFile::parse("quick", &text).unwrap_or_else(|found| panic!("{found}\n{text}"));
             let plan = Plan::from_study(&file, "1").unwrap();
             assert_eq!(plan.study.factors[0].levels, ["A", "B"]);

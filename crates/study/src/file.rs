@@ -99,11 +99,20 @@ impl StudyFile {
     /// # Errors
     /// When it cannot be read or has mistakes, with these values in it, or when a value cannot be put into it.
     pub fn load_with(path: &Path, overrides: &[Override]) -> Result<Self, LoadError> {
-        let mut bytes = std::fs::read(path).map_err(|source| LoadError::Io { path: path.into(), source })?;
-        if let Ok(text) = std::str::from_utf8(&bytes) {
-            bytes = overrides::apply(text, overrides)?.into_bytes();
+        let bytes = std::fs::read(path).map_err(|source| LoadError::Io { path: path.into(), source })?;
+        let name = path.display().to_string();
+        match std::str::from_utf8(&bytes) {
+            Ok(text) => Self::parse_with(&name, text, overrides),
+            Err(_) => Self::parse_bytes(&name, &bytes).map_err(LoadError::Invalid),
         }
-        Self::parse_bytes(&path.display().to_string(), &bytes).map_err(LoadError::Invalid)
+    }
+
+    /// Reads the text of a study, with values that take the place of its own.
+    ///
+    /// # Errors
+    /// When it has mistakes, with these values in it, or when a value cannot be put into it.
+    pub fn parse_with(file_name: &str, text: &str, overrides: &[Override]) -> Result<Self, LoadError> {
+        Self::parse(file_name, &overrides::apply(text, overrides)?).map_err(LoadError::Invalid)
     }
 
     /// Reads the bytes of a study file.

@@ -16,3 +16,4 @@ mod scalar;
 pub mod schema;
 pub mod settings;
 mod suggest;
+pub mod target;

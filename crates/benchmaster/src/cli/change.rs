@@ -1,7 +1,7 @@
 //! Options that change what a study file says.
 
-use benchmaster_study::battery::TargetForm;
 use benchmaster_study::file::{Override, OverrideError};
+use benchmaster_study::target::Target;
 use clap::Args;
 
 /// They are written into the study that is stored with the results; the file itself stays as it is.
@@ -37,12 +37,8 @@ impl ChangeArgs {
     /// When a `--set` is not of the form `KEY=VALUE`.
     pub(crate) fn overrides(&self) -> Result<Vec<Override>, OverrideError> {
         let scale = self.scale.map(|scale| Override::parse(&format!("study.scale={scale}")));
-        let target = self.target.as_deref().map(|target| match TargetForm::of(target) {
-            // A TOML text in the form that JSON has as well.
-            TargetForm::Export => Override::parse(&format!("target.mount={{ source = {target:?} }}")),
-            TargetForm::Url => Override::text("target.url", target),
-            TargetForm::Path => Override::text("target.path", target),
-        });
+        let of_target = |target: Target| Override::parse(&format!("target.{}={}", target.key, target.value));
+        let target = self.target.as_deref().map(|text| of_target(Target::read(text)?));
         let section = self.lab.iter().map(|_| Ok(Override::section("lab")));
         let lab = self.lab.iter().flatten().map(|text| Override::parse(&format!("lab.{text}")));
         let lab = section.chain(lab);

@@ -21,22 +21,106 @@ use super::value::part;
 #[command(after_help = "\
 Examples:
   benchmaster run studies/quickstart.toml
+  benchmaster run --rw randread --bs 4k --time 30s /mnt/nfs
+  benchmaster run --rw read,write --bs 4k,64k,1m 'filer:/vol1?vers=4.2'
   benchmaster run --screen studies/wan-factorial.toml
   benchmaster run studies/paper000-random-read.toml --scale 0.01 --target /mnt/nfs -o results/small
   benchmaster run my.toml -o /data/my-results --json > summary.json")]
 pub(crate) struct RunArgs {
-    /// The study file
-    pub(crate) study: PathBuf,
+    /// The study file. With --rw or --create what to measure, as for `quick`: a directory, nfs://SERVER/EXPORT, SERVER:/EXPORT or
+    /// a line of fstab [default: the embedded server]
+    #[arg(value_name = "STUDY|TARGET")]
+    pub(crate) study: Option<PathBuf>,
     /// Run a fraction of the treatments first, then only those needed to resolve what it leaves ambiguous,
     /// until the effects of interest are known (docs/adaptive.md)
     #[arg(long)]
     pub(crate) screen: bool,
+    #[command(flatten)]
+    pub(crate) line: LineArgs,
     #[command(flatten)]
     pub(crate) expect: ExpectArgs,
     #[command(flatten)]
     pub(crate) change: ChangeArgs,
     #[command(flatten)]
     pub(crate) common: RunCommon,
+}
+
+/// A study in one line. Several values, separated by commas, make a factor: every combination of levels is run.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "A study in one line, in fio's words; several values (4k,64k) make a factor")]
+pub(crate) struct LineArgs {
+    /// read, write, randread, randwrite, rw or randrw
+    #[arg(long, alias = "readwrite", value_name = "WORDS")]
+    rw: Option<String>,
+    /// Bytes of a read or write, where k is 1024 [default: 4k]
+    #[arg(long, alias = "blocksize", value_name = "SIZES")]
+    bs: Option<String>,
+    /// Size of the file that each job has [default: 256m; with --create: 0]
+    #[arg(long, value_name = "SIZES")]
+    size: Option<String>,
+    /// Reads and writes that each job keeps outstanding [default: 1]
+    #[arg(long, value_name = "NUMBERS")]
+    iodepth: Option<String>,
+    /// Jobs of each client [default: 1]
+    #[arg(long, value_name = "NUMBERS")]
+    numjobs: Option<String>,
+    /// How long each run is measured: 30, 30s, 5m [default: 3s]
+    #[arg(long, alias = "runtime", value_name = "TIMES")]
+    time: Option<String>,
+    /// O_DIRECT, past the page cache of a directory
+    #[arg(long, value_name = "0|1", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    direct: Option<String>,
+    /// Flush after so many writes; with --create 1: every file
+    #[arg(long, value_name = "NUMBERS")]
+    fsync: Option<String>,
+    /// Bytes per second of each job, started at even intervals
+    #[arg(long, value_name = "SIZES")]
+    rate: Option<String>,
+    /// Percentage of reads in rw and randrw [default: 50]
+    #[arg(long, value_name = "PERCENTAGES")]
+    rwmixread: Option<String>,
+    /// Check every block that is read
+    #[arg(long, value_name = "METHOD", num_args = 0..=1, require_equals = true, default_missing_value = "crc32c")]
+    verify: Option<String>,
+    /// Create so many files on each client instead of reading and writing
+    #[arg(long, value_name = "NUMBERS")]
+    create: Option<String>,
+    /// Clients, each a process of this host [default: 1]
+    #[arg(long, value_name = "NUMBERS")]
+    clients: Option<String>,
+    /// Runs of each treatment [default: 5]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
+    /// Print the study as a file, and measure nothing
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+impl LineArgs {
+    /// The flags that are given, with their values.
+    pub(crate) fn flags(&self) -> Vec<(&'static str, &str)> {
+        let all = [
+            ("rw", &self.rw),
+            ("bs", &self.bs),
+            ("size", &self.size),
+            ("iodepth", &self.iodepth),
+            ("numjobs", &self.numjobs),
+            ("time", &self.time),
+            ("direct", &self.direct),
+            ("fsync", &self.fsync),
+            ("rate", &self.rate),
+            ("rwmixread", &self.rwmixread),
+            ("verify", &self.verify),
+            ("create", &self.create),
+            ("clients", &self.clients),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect()
+    }
+
+    /// The flag that makes it a line.
+    pub(crate) fn work(&self) -> Option<&'static str> {
+        self.rw.as_ref().map(|_| "rw").or(self.create.as_ref().map(|_| "create"))
+    }
 }
 
 /// What is expected of a study on virtual time.
@@ -53,7 +137,7 @@ pub(crate) struct ExpectArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunCommon {
-    /// Results directory [default: results/NAME of the study; for `quick`, results/quick-TARGET-TIME]
+    /// Results directory [default: results/NAME of the study; for `quick` and a line, results/NAME-TARGET-TIME]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Print the analysis as JSON instead of the summary
@@ -95,7 +179,7 @@ Examples:
   benchmaster quick --print /mnt/nfs > my.toml")]
 pub(crate) struct QuickArgs {
     /// What to measure: a directory, usually a mount point, nfs://SERVER/EXPORT, or SERVER:/EXPORT, which the kernel
-    /// mounts [default: the embedded server]
+    /// mounts, also as SERVER:/EXPORT?vers=4.1 or as a line of fstab [default: the embedded server]
     pub(crate) target: Option<PathBuf>,
     /// Measure this target too, in turns with the other, and compare: a further target, or an NFS version
     #[arg(long, value_name = "TARGET|VERSION")]

@@ -39,10 +39,20 @@ pub(crate) fn load_plan(path: &Path, change: &ChangeArgs) -> Result<Plan> {
 /// Reads a study file, with the changes of the command line.
 pub(crate) fn load_study(path: &Path, change: &ChangeArgs) -> Result<StudyFile> {
     let overrides = change.overrides().map_err(Failure::wrong_input)?;
-    StudyFile::load_with(path, &overrides).map_err(|error| match error {
+    StudyFile::load_with(path, &overrides).map_err(not_loaded)
+}
+
+/// Parses the text of a study that this program made itself, with the changes of the command line.
+pub(crate) fn parse(name: &str, text: &str, change: &ChangeArgs) -> Result<StudyFile> {
+    let overrides = change.overrides().map_err(Failure::wrong_input)?;
+    StudyFile::parse_with(name, text, &overrides).map_err(not_loaded)
+}
+
+fn not_loaded(error: LoadError) -> Failure {
+    match error {
         LoadError::Invalid(found) => mistakes(&found),
         error => Failure::wrong_input(error),
-    })
+    }
 }
 
 pub(crate) fn plan_of(file: &StudyFile) -> Result<Plan> {
@@ -54,11 +64,6 @@ pub(crate) fn print_warnings(plan: &Plan) {
     if !plan.warnings.is_empty() {
         output::note(plan.warnings.render(output::color(&io::stderr())).trim_end());
     }
-}
-
-/// Parses the text of a study that this program made itself.
-pub(crate) fn parse(name: &str, text: &str) -> Result<StudyFile> {
-    StudyFile::parse(name, text).map_err(|found| mistakes(&found))
 }
 
 /// The failure of a study file with mistakes.

@@ -8,21 +8,23 @@ use benchmaster_analysis::adaptive::{Step, is_adaptive, next_step};
 use benchmaster_analysis::compare::{Options, Responses, compare_levels};
 use benchmaster_analysis::load as curves;
 use benchmaster_fleet::controller::FleetError;
+use benchmaster_import::line::{self, Line};
 use benchmaster_lab::virtual_time as lab_virtual_time;
 use benchmaster_record::results::Replication;
 use benchmaster_report::pages;
 use benchmaster_runner::{self as runner, Outcome, Request, RunError};
 use benchmaster_store::{CreateError, LockError, OpenError, Store};
-use benchmaster_study::battery::{self, TargetForm};
+use benchmaster_study::battery;
 use benchmaster_study::plan::{Plan, screening};
 use benchmaster_study::settings::{SERVER, TargetSettings};
+use benchmaster_study::target::Target;
 use benchmaster_units::format::plural;
 use benchmaster_workload::area::AreaError;
 use benchmaster_workload::execute::ExecuteError;
 use jiff::{Timestamp, Zoned};
 use signal_hook::flag;
 
-use crate::cli::{QuickArgs, RunArgs, RunCommon};
+use crate::cli::{ChangeArgs, LineArgs, QuickArgs, RunArgs, RunCommon};
 use crate::commands::results::{Found, is_wrong_directory, load};
 use crate::commands::{compare, load_study, mistakes, parse, plan_of, print_warnings, virtual_time};
 use crate::failure::{Failure, Result, Status, is_no_place};
@@ -34,7 +36,18 @@ use crate::signals;
 const SAME: &str = "the same command";
 
 pub(crate) fn run(args: &RunArgs) -> Result<Status> {
-    let mut file = load_study(&args.study, &args.change)?;
+    let line = &args.line;
+    let (mut file, own) = match (&args.study, line.work()) {
+        (place, Some(_)) => {
+            let (target, text) = of_line(place.as_deref(), line)?;
+            if line.print {
+                output::print(&text)?;
+                return Ok(Status::Fine);
+            }
+            (parse("the line", &text, &args.change)?, Some(target))
+        }
+        (study, None) => (load_study(study_file(study.as_deref(), line)?, &args.change)?, None),
+    };
     if args.screen {
         screening(&mut file);
     }
@@ -52,7 +65,44 @@ pub(crate) fn run(args: &RunArgs) -> Result<Status> {
              in `[lab]`",
         ));
     }
-    carry_out(&plan, &results_directory(&plan, &args.common), SAME, &args.common)
+    match own {
+        Some(target) => {
+            let (directory, again) = own_results(&plan, &target, &args.common);
+            carry_out(&plan, &directory, &again, &args.common)
+        }
+        None => carry_out(&plan, &results_directory(&plan, &args.common), SAME, &args.common),
+    }
+}
+
+/// The study file, where no flag says what to do instead.
+fn study_file<'a>(study: Option<&'a Path>, line: &LineArgs) -> Result<&'a Path> {
+    let first = line.flags().first().map(|(name, _)| *name);
+    let first = first.or(line.runs.map(|_| "runs")).or(line.print.then_some("print"));
+    match (study, first) {
+        (Some(study), None) => Ok(study),
+        (_, Some(flag)) => Err(Failure::wrong(format!(
+            "`--{flag}` belongs to a study in one line: add `--rw randread` (or read, write, randwrite, rw, randrw, or \
+             `--create N`); a study FILE is changed by `--set KEY=VALUE`"
+        ))),
+        (None, None) => Err(Failure::wrong(
+            "name a study file, or say what to do: `benchmaster run --rw randread --bs 4k --time 30s /mnt/nfs`",
+        )),
+    }
+}
+
+/// What a line measures, and its study.
+fn of_line(place: Option<&Path>, line: &LineArgs) -> Result<(Target, String)> {
+    if let Some(file) = place.filter(|place| place.is_file()) {
+        let (file, flag) = (file.display(), line.work().unwrap_or_default());
+        return Err(Failure::wrong(format!(
+            "`{file}` is a file, and `--{flag}` needs a directory or an export: leave out `--{flag}` to run it as a study"
+        )));
+    }
+    let target = target_of(place)?;
+    let runs = line.runs.unwrap_or(5);
+    let wanted = Line { flags: &line.flags(), target: (target.key, &target.value), runs };
+    let text = line::to_study(&wanted).map_err(Failure::wrong_input)?;
+    Ok((target, text))
 }
 
 /// The same in a guest whose clock moves only when everything waits.
@@ -87,25 +137,18 @@ fn results_directory(plan: &Plan, common: &RunCommon) -> PathBuf {
 }
 
 pub(crate) fn quick(args: &QuickArgs) -> Result<Status> {
-    let target = quick_target(args.target.as_deref())?;
+    let target = target_of(args.target.as_deref())?;
     let against = match &args.against {
         Some(other) => Some(other_target(&target, other)?),
         None => None,
     };
-    let text = battery::quick(&target, against.as_deref(), args.duration);
+    let text = battery::quick(&target, against.as_ref(), args.duration);
     if args.print {
         output::print(&text)?;
         return Ok(Status::Fine);
     }
-    let plan = plan_of(&parse("the quick battery", &text)?)?;
-    let (directory, again) = match &args.common.output {
-        Some(directory) => (directory.clone(), SAME.to_owned()),
-        None => {
-            let directory = quick_directory(&target, &Zoned::now());
-            let again = format!("{SAME} with `-o {}`", directory.display());
-            (directory, again)
-        }
-    };
+    let plan = plan_of(&parse("the quick battery", &text, &ChangeArgs::default())?)?;
+    let (directory, again) = own_results(&plan, &target, &args.common);
     if against.is_none() {
         return carry_out(&plan, &directory, &again, &args.common);
     }
@@ -132,55 +175,71 @@ pub(crate) fn quick(args: &QuickArgs) -> Result<Status> {
 const VERSIONS: [&str; 6] = ["2", "3", "4", "4.0", "4.1", "4.2"];
 
 /// What `--against` names: a target, or a version of the export that the other one is.
-fn other_target(target: &str, other: &Path) -> Result<String> {
+fn other_target(target: &Target, other: &Path) -> Result<Target> {
     let version = other.to_str().filter(|text| VERSIONS.contains(text));
-    let Some(version) = version else { return quick_target(Some(other)) };
-    if TargetForm::of(target) != TargetForm::Url {
+    let Some(version) = version else { return target_of(Some(other)) };
+    if target.key != "url" {
         return Err(Failure::wrong(format!(
             "--against {version} needs an export by URL, nfs://SERVER/EXPORT, to reach by another version; a directory \
              of that name is ./{version}"
         )));
     }
-    let (export, options) = target.split_once('?').unwrap_or((target, ""));
+    let (export, options) = target.place.split_once('?').unwrap_or((&target.place, ""));
     let is_version =
         |option: &&str| ["version", "vers", "nfsvers"].contains(&option.split('=').next().unwrap_or(""));
-    let kept = options.split('&').filter(|option| !option.is_empty() && !is_version(option));
+    let kept = options.split(['&', ',']).filter(|option| !option.is_empty() && !is_version(option));
     let options: Vec<String> = kept.map(str::to_owned).chain([format!("version={version}")]).collect();
-    Ok(format!("{export}?{}", options.join("&")))
+    target_of(Some(Path::new(&format!("{export}?{}", options.join("&")))))
+}
+
+/// Where the results of a study that no file has go, and what goes on with it if it is stopped.
+fn own_results(plan: &Plan, target: &Target, common: &RunCommon) -> (PathBuf, String) {
+    match &common.output {
+        Some(directory) => (directory.clone(), SAME.to_owned()),
+        None => {
+            let directory = own_directory(&plan.study.name, &target.place, &Zoned::now());
+            let again = format!("{SAME} with `-o {}`", directory.display());
+            (directory, again)
+        }
+    }
 }
 
 /// Results of their own for each time: a name from the target and the time, with a number where there are such already.
-fn quick_directory(target: &str, now: &Zoned) -> PathBuf {
+fn own_directory(study: &str, target: &str, now: &Zoned) -> PathBuf {
     let name = target.strip_prefix("nfs://").unwrap_or(target);
     let name = name.split_once('?').map_or(name, |(name, _)| name).replace(SERVER, "embedded");
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join("-");
     // Names of files have at most 255 bytes; the end of a path tells more than its beginning.
     let name = &name[name.len().saturating_sub(100)..];
-    let first = Path::new("results").join(format!("quick-{name}-{}", now.strftime("%Y%m%d-%H%M")));
+    let first = Path::new("results").join(format!("{study}-{name}-{}", now.strftime("%Y%m%d-%H%M")));
     let numbered = (2..).map(|number| PathBuf::from(format!("{}-{number}", first.display())));
     std::iter::once(first.clone()).chain(numbered).find(|path| !path.exists()).unwrap_or(first)
 }
 
-/// The embedded server's export, a URL as it is, a directory as an absolute path.
-fn quick_target(target: Option<&Path>) -> Result<String> {
-    let Some(target) = target else { return Ok(format!("nfs://{SERVER}/export")) };
-    let form = target.to_str().map(|text| (text, TargetForm::of(text)));
-    if let Some((text, TargetForm::Export)) = form {
-        return Ok(text.to_owned());
+/// The embedded server's export, an export as it is, a directory as an absolute path.
+fn target_of(place: Option<&Path>) -> Result<Target> {
+    let embedded = PathBuf::from(format!("nfs://{SERVER}/export"));
+    let place = place.unwrap_or(&embedded);
+    let not_utf8 = || Failure::wrong(format!("the path `{}` is not UTF-8", place.display()));
+    let text = place.to_str().ok_or_else(not_utf8)?;
+    let target = Target::read(text).map_err(Failure::wrong_input)?;
+    match target.key {
+        "url" => {
+            // A mistake in it would else be shown in a file that the user has not written.
+            let settings = TargetSettings { url: Some(target.place.clone()), ..TargetSettings::default() };
+            settings.mount_options("127.0.0.1").map_err(|mistake| {
+                let fix = mistake.fix.map_or_else(String::new, |fix| format!("; {fix}"));
+                Failure::wrong(format!("{}{fix}", mistake.problem))
+            })?;
+            Ok(target)
+        }
+        "path" => {
+            let path = std::path::absolute(place).map_err(Failure::wrong_input)?;
+            Ok(Target::directory(path.to_str().ok_or_else(not_utf8)?))
+        }
+        _ => Ok(target),
     }
-    if let Some((url, TargetForm::Url)) = form {
-        // A mistake in it would else be shown in a file that the user has not written.
-        let settings = TargetSettings { url: Some(url.to_owned()), ..TargetSettings::default() };
-        settings.mount_options("127.0.0.1").map_err(|mistake| {
-            let fix = mistake.fix.map_or_else(String::new, |fix| format!("; {fix}"));
-            Failure::wrong(format!("{}{fix}", mistake.problem))
-        })?;
-        return Ok(url.to_owned());
-    }
-    let path = std::path::absolute(target).map_err(Failure::wrong_input)?;
-    let not_utf8 = || Failure::wrong(format!("the path `{}` is not UTF-8", path.display()));
-    path.to_str().map(str::to_owned).ok_or_else(not_utf8)
 }
 
 /// `again` is what goes on with the study if it is stopped.
@@ -313,7 +372,7 @@ mod tests {
     #[test]
     fn the_results_of_quick_are_named_after_target_and_time() {
         let now: Zoned = "2026-11-23T03:27:59+01:00[Europe/Berlin]".parse().unwrap();
-        let name = |target: &str| quick_directory(target, &now).display().to_string();
+        let name = |target: &str| own_directory("quick", target, &now).display().to_string();
         assert_eq!(name("/mnt/nfs"), "results/quick-mnt-nfs-20261123-0327");
         assert_eq!(
             name("nfs://filer.site:2050/vol1?version=3"),

@@ -24,6 +24,7 @@ mod interrupt;
 mod lab_study;
 #[path = "../support/limit.rs"]
 mod limit;
+mod line;
 mod managed;
 mod memory;
 mod place;

@@ -5,7 +5,7 @@ use benchmaster_record::results::ServedBy;
 use benchmaster_record::results::StudyResults;
 use rustix::process::Signal;
 
-use crate::place::{Place, Running, finish, snapshot, stderr, transcript};
+use crate::place::{Place, Running, finish, snapshot, stderr, stdout, transcript};
 use crate::serve::serve;
 
 /// Runs of 30 ms each on the embedded server: two versions, with and without a delay.
@@ -152,6 +152,46 @@ fn quick_measures_each_time_and_the_embedded_server_without_a_target() {
     assert!(results.runs.iter().all(|run| run.service.as_ref().unwrap().server == ServedBy::Embedded));
     let printed = place.run(&["quick", "--print", "--duration", "1s"]);
     snapshot("quick_print_embedded", &place, &transcript(&printed));
+}
+
+#[test]
+#[ignore = "full tier: minutes"]
+fn quick_measures_two_targets_in_turns_and_compares_them() {
+    let place = Place::in_memory();
+    let output = place.run(&["quick", "--against", "3", "--duration", "20ms", "-q", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
+    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let responses = found["responses"].as_array().unwrap();
+    assert_eq!(responses.len(), 8, "{found:#}");
+    assert!(responses.iter().all(|response| response["cells"][0]["ratio"]["ratio"].as_f64().unwrap() > 0.0));
+    let names = place.list("results");
+    let results = place.results(&format!("results/{}", names[0]));
+    let urls = |treatment: u32| {
+        let runs = results.runs.iter().filter(move |run| run.key.treatment == treatment);
+        runs.map(|run| run.service.as_ref().unwrap().url.clone()).collect::<Vec<_>>()
+    };
+    assert!(urls(0).len() == 5 && urls(0).iter().all(|url| url.ends_with("version=4.1")), "{:?}", urls(0));
+    assert!(urls(1).len() == 5 && urls(1).iter().all(|url| url.ends_with("version=3")), "{:?}", urls(1));
+    // Two directories, and a verdict that fails.
+    std::fs::create_dir(place.path("other")).unwrap();
+    let arguments = ["quick", "target", "--against", "other", "--duration", "20ms", "--fail-if", "undecided"];
+    let output = place.run(&arguments);
+    assert!(stdout(&output).contains("\nResponses\n"), "{}", transcript(&output));
+    assert!([Some(0), Some(1)].contains(&output.status.code()), "{}", transcript(&output));
+}
+
+#[test]
+fn a_version_needs_an_export_by_its_url() {
+    let place = Place::new();
+    let output = place.run(&["quick", "target", "--against", "4.1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--against 4.1 needs an export by URL"), "{}", stderr(&output));
+    let printed =
+        stdout(&place.run(&["quick", "nfs://filer/vol1?vers=4.2&nconnect=2", "--against", "3", "--print"]));
+    assert!(
+        printed.contains("B = { \"target.url\" = \"nfs://filer/vol1?nconnect=2&version=3\" }"),
+        "{printed}"
+    );
 }
 
 /// A firewall, or another service on the port.

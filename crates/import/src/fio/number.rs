@@ -8,7 +8,7 @@ use super::expression;
 /// A number with a unit, as sizes, rates and counts are written. `base` is the job's `kb_base`.
 ///
 /// As in fio 3.33, `k` and `ki` are `base`; `kib` is the other one of 1000 and 1024.
-pub(super) fn size(text: &str, base: u64) -> Result<u64, String> {
+pub(crate) fn size(text: &str, base: u64) -> Result<u64, String> {
     let (number, unit) = number(text)?;
     let factor = factor(unit, base).ok_or_else(|| {
         format!(
@@ -31,7 +31,7 @@ pub(super) fn signed_size(text: &str, base: u64) -> Result<i64, String> {
 }
 
 /// A time in nanoseconds; a bare number counts `unit_ns` nanoseconds each.
-pub(super) fn time(text: &str, unit_ns: u64) -> Result<u64, String> {
+pub(crate) fn time(text: &str, unit_ns: u64) -> Result<u64, String> {
     let (number, unit) = number(text)?;
     let factor = match unit.to_ascii_lowercase().as_str() {
         "" => unit_ns,

@@ -3,9 +3,9 @@
 use super::number;
 use super::reader::Reader;
 
-mod access;
+pub(crate) mod access;
 mod amounts;
-mod manner;
+pub(crate) mod manner;
 
 use access::{direction, distribution, engine, increment};
 use amounts::{blocks, direct, file_size, sizes};

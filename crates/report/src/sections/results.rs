@@ -1,5 +1,6 @@
 //! What was measured: results, operations, responses, fairness.
 
+use benchmaster_analysis::headline::Counts;
 use benchmaster_analysis::{
     Analysis, Estimate, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary,
 };
@@ -46,6 +47,11 @@ impl<'a> Measured<'a> {
     ) -> Self {
         let latency = overview::main_latency(results, analysis, treatment, workload);
         Self { results, analysis, treatment, workload, latency }
+    }
+
+    /// A response of the operation whose latency this is.
+    fn direction(&self, what: &str) -> Option<&'a ResponseSummary> {
+        self.treatment.response(&format!("{}.{}.{what}", self.workload, self.latency?.series.label))
     }
 
     fn errors(&self) -> u64 {
@@ -139,15 +145,8 @@ pub(crate) fn workload_table(
     let of = main.map(|main| main.series.label.as_str());
     let is_other = |l: &LatencySummary| l.workload == workload && Some(l.series.label.as_str()) != of;
     let several = treatments.iter().flat_map(|t| &t.latencies).any(is_other);
-    let mut table = Table::of(format!("{workload} ({use_name}): mean ± half width"), rows);
-    for (at, factor) in results.study.factors.iter().enumerate() {
-        table = table.column(&factor.name, |row| {
-            let levels = overview::levels(&results.study, row.treatment.index);
-            Cell::name(levels.get(at).copied().unwrap_or_default())
-        });
-    }
-    table = table
-        .column_if(results.study.factors.is_empty(), "treatment", |row| Cell::name(&row.treatment.label));
+    let table = Table::of(format!("{workload} ({use_name}): mean ± half width"), rows);
+    let mut table = with_levels(table, results);
     for (number, (name, unit)) in rates.iter().take(RATES).enumerate() {
         let means = treatments.iter().filter_map(|t| t.response(name)?.estimate.as_ref());
         let scale = Scale::common(*unit, means.map(|e| e.mean));
@@ -161,6 +160,60 @@ pub(crate) fn workload_table(
     });
     let operation = main.map_or("the main operation".into(), |main| format!("operation {}", operation(main)));
     quality(table, of.filter(|_| several)).note(latency_note(&operation) + RUNS_NOTE).table()
+}
+
+/// A column for each factor, or without factors for the treatment, if there are several.
+fn with_levels<'a>(mut table: Columns<Measured<'a>>, results: &StudyResults) -> Columns<Measured<'a>> {
+    let study = &results.study;
+    for (at, factor) in study.factors.iter().enumerate() {
+        table = table.column(&factor.name, |row| {
+            let levels = overview::levels(study, row.treatment.index);
+            Cell::name(levels.get(at).copied().unwrap_or_default())
+        });
+    }
+    let is_needed = study.factors.is_empty() && study.treatments.len() > 1;
+    table.column_if(is_needed, "treatment", |row| Cell::name(&row.treatment.label))
+}
+
+/// Reads and writes of a workload, each in a row of its own; `None` for a workload that is about more than these, or about
+/// one of them.
+pub(crate) fn directions_table(
+    results: &StudyResults,
+    analysis: &Analysis,
+    treatments: &[&TreatmentSummary],
+    workload: &WorkloadRecord,
+) -> Option<Table> {
+    let name = workload.name.as_str();
+    let rows = treatments.iter().flat_map(|&treatment| {
+        let latencies = ["read", "write"].into_iter().flat_map(move |label| {
+            let own = treatment.latencies.iter().filter(move |one| one.series.label == label);
+            own.filter(move |one| one.workload == name && one.kind != LatencyKind::Service)
+        });
+        latencies.map(move |one| (treatment, one.series.label.as_str(), one))
+    });
+    let rows: Vec<_> = rows.collect();
+    let has = |wanted| rows.iter().any(|(_, label, _)| *label == wanted);
+    let transfers = workload.use_name == "custom" || Counts::of(workload) == Counts::Bytes;
+    if !(workload.use_name == "mixed" || transfers && has("read") && has("write")) {
+        return None;
+    }
+    let measured = |(treatment, _, latency)| Measured {
+        results,
+        analysis,
+        treatment,
+        workload: name,
+        latency: Some(latency),
+    };
+    let table = Table::of(format!("{name}: reads and writes"), rows.into_iter().map(measured));
+    let mut table = with_levels(table, results)
+        .column("latency of", |row| row.latency.map_or_else(Cell::none, |one| Cell::text(&one.series.label)));
+    for (what, head) in [("operations", "#IOPS"), ("throughput", "#throughput")] {
+        table = table.column(head, |row| estimate_cell(row.direction(what), None));
+    }
+    let table = table
+        .column("#n", |row| runs_cell(row.treatment, row.direction("operations")))
+        .column("#mean|2", |row| Cell::time(row.latency.and_then(|latency| latency.mean_ns)));
+    Some(quality(table, None).table())
 }
 
 fn latency_note(of: &str) -> String {

@@ -9,7 +9,8 @@ use benchmaster_record::results::{Replication, Severity, StudyResults, WorkloadR
 use super::grid::Text;
 use super::{TextOptions, cost, remedy};
 use crate::document::Head;
-use crate::sections::{answer, results::result_tables, results::stopping, results::workload_table, validity};
+use crate::sections::results::{directions_table, result_tables, stopping, workload_table};
+use crate::sections::{answer, validity};
 use crate::{format, overview};
 const LINES: usize = 30;
 /// Treatments up to which each has its row; of more the best and the worst.
@@ -66,17 +67,24 @@ pub fn summary(
 /// The table: of one treatment its workloads, else the treatments with the workload that is asked about.
 fn table(text: &mut Text, results: &StudyResults, analysis: &Analysis) {
     text.raw_line("");
-    let (mut table, note) = if analysis.treatments.len() == 1 {
-        let mut table = result_tables(results, analysis).remove(0);
-        let more = table.rows.len().saturating_sub(ROWS);
-        table.rows.truncate(ROWS);
-        let note =
-            if more > 0 { format!("and {}", format::plural(more, "more workload")) } else { String::new() };
-        (table, note)
-    } else {
-        let Some(workload) = asked(results, analysis) else { return };
-        let (treatments, note) = ends(analysis);
-        (workload_table(results, analysis, &treatments, workload), note)
+    let (treatments, missing) = ends(analysis);
+    let asked = asked(results, analysis);
+    let directions = asked.and_then(|asked| directions_table(results, analysis, &treatments, asked));
+    let one = analysis.treatments.len() == 1;
+    let (mut table, note) = match (directions, asked) {
+        (Some(table), _) if !one || results.study.workloads.len() == 1 => (table, missing),
+        (_, Some(workload)) if !one => (workload_table(results, analysis, &treatments, workload), missing),
+        (_, None) if !one => return,
+        _ => {
+            let mut table = result_tables(results, analysis).remove(0);
+            let more = table.rows.len().saturating_sub(ROWS);
+            table.rows.truncate(ROWS);
+            let note = match more {
+                0 => String::new(),
+                more => format!("and {}", format::plural(more, "more workload")),
+            };
+            (table, note)
+        }
     };
     // Those that a screen has room for: errors where there are some, and of several rates the first.
     let is_spare = |head: &Head| head.rank > 2;

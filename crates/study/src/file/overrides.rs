@@ -5,6 +5,7 @@ use toml_edit::{DocumentMut, Item, Table, Value};
 
 use crate::path::{self, Segment};
 use crate::settings::alternatives;
+use crate::target::TargetError;
 
 /// A value for a parameter.
 #[derive(Debug, Clone)]
@@ -25,6 +26,9 @@ pub enum OverrideError {
     /// The key is no path.
     #[error("`{path}` is not the path of a parameter; separate names by dots, as in `workload.read.io_size`")]
     Path { path: String },
+    /// A target that is none.
+    #[error(transparent)]
+    Target(#[from] TargetError),
     /// A part of the path leads nowhere.
     #[error("`{path}` cannot be set: `{part}` is {what}")]
     Nowhere {

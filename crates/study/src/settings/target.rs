@@ -12,6 +12,7 @@ use serde::de::{Error as _, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::scalar::Scalar;
+use crate::suggest;
 
 /// The target path that stands for a scratch directory.
 pub const SCRATCH: &str = "{scratch}";
@@ -163,7 +164,7 @@ impl TargetSettings {
             Err(OptionError::Conflict { .. }) if !self.options.is_empty() => {
                 let (place, query) = url.split_once('?').unwrap_or((url, ""));
                 let mut parsed = place.parse::<MountOptions>().map_err(|error| mistake("url", &error))?;
-                for option in query.split('&').filter(|option| !option.is_empty()) {
+                for option in query.split(['&', ',']).filter(|option| !option.is_empty()) {
                     let (name, value) = option.split_once('=').unwrap_or((option, ""));
                     parsed.set(name, value).map_err(|error| mistake("url", &error))?;
                 }
@@ -196,6 +197,14 @@ fn mistake(key: &str, error: &OptionError) -> TargetMistake {
         Some((problem, fix)) => (problem.to_owned(), Some(fix.to_owned())),
         None => (text, None),
     };
+    // One name is enough where it is near.
+    let near = match error {
+        OptionError::Unknown { name } => {
+            suggest::nearest(name, ["vers"].into_iter().chain(MountOptions::names()))
+        }
+        _ => None,
+    };
+    let fix = near.map(|name| format!("did you mean `{name}`?")).or(fix);
     TargetMistake { key: key.to_owned(), problem, fix }
 }
 
@@ -289,6 +298,8 @@ impl<'de> Deserialize<'de> for TargetSettings {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TargetSettings, A::Error> {
                 let mut target = TargetSettings::default();
                 while let Some(key) = map.next_key::<String>()? {
+                    // As mount writes it.
+                    let key = if matches!(&*key, "vers" | "nfsvers") { "version".to_owned() } else { key };
                     let known = KEYS.iter().copied().find(|known| *known == key);
                     match known.ok_or_else(|| A::Error::unknown_field(&key, &KEYS))? {
                         "path" if target.path.is_none() => target.path = Some(map.next_value()?),

@@ -5,6 +5,7 @@ use benchmaster_study::battery::quick;
 use benchmaster_study::diagnostics::Diagnostics;
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
+use benchmaster_study::target::Target;
 use proptest::prelude::*;
 
 /// A study with everything nested in every way that TOML knows.
@@ -38,7 +39,7 @@ fn studies() -> Vec<String> {
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let mut texts: Vec<_> = paths.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
-    texts.push(quick("/mnt/x", None));
+    texts.push(quick(&Target::read("/mnt/x").unwrap(), None, None));
     texts.push(NESTED.replace(
         "study.name = \"é-nested\"\nstudy = { seed = 3 }",
         "study = { name = \"nested\", seed = 3 }",

@@ -104,22 +104,13 @@ pub(super) fn direction(reader: &mut Reader<'_>) -> Option<(f64, bool, Option<Mo
     };
     let (word, number) = parsed;
     let mix = mix(reader);
-    let (reads, random) = match word.as_str() {
-        "read" => (100.0, false),
-        "write" => (0.0, false),
-        "randread" => (100.0, true),
-        "randwrite" => (0.0, true),
-        "rw" | "readwrite" => (mix, false),
-        "randrw" => (mix, true),
-        "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
-            reader.left_out("rw", "trims are about block devices");
+    let (reads, random) = match pattern(&word, mix) {
+        Ok(Some(pattern)) => pattern,
+        Ok(None) => {
+            reader.left_out("rw", TRIMS);
             return None;
         }
-        other => {
-            let message = format!(
-                "`{other}` is none of `read`, `write`, `randread`, `randwrite`, `rw`, `readwrite`, `randrw`, `trim`, \
-                 `randtrim`, `trimwrite`, `randtrimwrite`"
-            );
+        Err(message) => {
             reader.wrong(Some("rw"), message);
             return None;
         }
@@ -147,12 +138,37 @@ pub(super) fn direction(reader: &mut Reader<'_>) -> Option<(f64, bool, Option<Mo
     Some((reads, random, modifier))
 }
 
+/// Why trims are left out.
+pub(crate) const TRIMS: &str = "trims are about block devices";
+
+/// Percent of reads and whether positions are random, by the word of `rw`, of whose mixes `mix` percent are reads; none for
+/// trims.
+pub(crate) fn pattern(word: &str, mix: f64) -> Result<Option<(f64, bool)>, String> {
+    Ok(Some(match word {
+        "read" => (100.0, false),
+        "write" => (0.0, false),
+        "randread" => (100.0, true),
+        "randwrite" => (0.0, true),
+        "rw" | "readwrite" => (mix, false),
+        "randrw" => (mix, true),
+        "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => return Ok(None),
+        other => {
+            return Err(format!(
+                "`{other}` is none of `read`, `write`, `randread`, `randwrite`, `rw`, `readwrite`, `randrw`, `trim`, \
+                 `randtrim`, `trimwrite`, `randtrimwrite`"
+            ));
+        }
+    }))
+}
+
+/// A percentage of a mix.
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.trim_end_matches('%').parse::<u32>().ok().filter(|percent| *percent <= 100);
+    percent.map(f64::from).ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
+}
+
 /// Percent of reads in a mix.
 fn mix(reader: &mut Reader<'_>) -> f64 {
-    let percent = |text: &str| {
-        let percent = text.trim_end_matches('%').parse::<u32>().ok().filter(|percent| *percent <= 100);
-        percent.map(f64::from).ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
-    };
     let reads = reader.parsed("rwmixread", percent);
     let writes = reader.parsed("rwmixwrite", percent);
     reads.or(writes.map(|writes| 100.0 - writes)).unwrap_or(50.0)

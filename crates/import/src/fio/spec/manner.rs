@@ -84,18 +84,19 @@ pub(super) fn trace(reader: &mut Reader<'_>) -> bool {
     reader.has("write_lat_log") || reader.has("write_iolog")
 }
 
+/// Whether data are verified, by the name of fio's method.
+pub(crate) fn verifies(text: &str) -> Result<bool, String> {
+    const METHODS: &str = "md5, crc64, crc32c, crc32c-intel, crc32, crc16, crc7, xxhash, sha512, sha256, sha1, sha3-224, \
+                           sha3-256, sha3-384, sha3-512, meta, pattern";
+    match text.split(':').next().unwrap_or(text) {
+        "0" | "null" => Ok(false),
+        method if METHODS.split(", ").any(|known| known == method) => Ok(true),
+        method => Err(format!("`{method}` is not a method of verification; fio knows {METHODS}")),
+    }
+}
+
 pub(super) fn verification(reader: &mut Reader<'_>, spec: &mut Spec) {
-    let on = reader.parsed("verify", |text| {
-        const METHODS: &str = "md5, crc64, crc32c, crc32c-intel, crc32, crc16, crc7, xxhash, sha512, sha256, sha1, \
-                               sha3-224, sha3-256, sha3-384, sha3-512, meta, pattern";
-        match text.split(':').next().unwrap_or(text) {
-            "0" | "null" => Ok(false),
-            method if METHODS.split(", ").any(|known| known == method) => Ok(true),
-            method => {
-                Err(format!("`{method}` is not a method of verification; fio knows {METHODS}"))
-            }
-        }
-    });
+    let on = reader.parsed("verify", verifies);
     let only = reader.flag("verify_only", false);
     let after = reader.flag("do_verify", true);
     spec.verify = on == Some(true) || only;
