@@ -1,7 +1,7 @@
 //! Job files of other tools as workloads of this one: text in, values out.
 //!
 //! * [`fio`]: fio's job files.
-//! * [`line`]: a study in one line, in fio's words.
+//! * [`mod@line`]: a study in one line, in fio's words.
 //! * [`filebench`]: Filebench's workload files.
 //! * [`strace`]: traces of system calls, to be replayed.
 //! * [`pcap`]: captures of a network as such traces.
