@@ -36,7 +36,9 @@ pub(crate) use self::lab::{
 pub(crate) use self::network::{NetworkMeans, WireArgs};
 pub(crate) use self::plan::PlanArgs;
 pub(crate) use self::probe::{Directions, ProbeArgs, ProbeCommand, ProbeNetworkArgs, ProbeRpcArgs};
-pub(crate) use self::results::{ExportArgs, ExportFormat, ReportArgs};
+pub(crate) use self::results::{
+    CleanArgs, ExportArgs, ExportFormat, ListArgs, ReportArgs, ResultsArgs, ResultsCommand,
+};
 pub(crate) use self::run::{AgentArgs, ExpectArgs, FailOnRun, LineArgs, QuickArgs, RunArgs, RunCommon};
 pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::simulate::{HashCastArgs, SimulateArgs, SimulateCommand};
@@ -68,6 +70,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     Analyze(AnalyzeArgs),
     Report(ReportArgs),
+    Results(ResultsArgs),
     Export(ExportArgs),
     Compare(CompareArgs),
     History(HistoryArgs),
@@ -191,7 +194,7 @@ pub(crate) enum Generated {
 /// Commands as the help lists them; every one that is not hidden stands in one group.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["run", "quick", "plan", "watch"]),
-    ("Analyze", &["analyze", "diagnose", "compare", "history", "report", "export"]),
+    ("Analyze", &["analyze", "diagnose", "compare", "history", "report", "export", "results"]),
     ("Servers, clients and networks", &["serve", "lab", "wire", "probe", "agent"]),
     ("Helpers", &["import", "workloads", "simulate", "generate", "help"]),
 ];

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => commands::plan::plan(&args),
         Command::Analyze(args) => commands::results::analyze(&args),
         Command::Report(args) => commands::results::report(&args),
+        Command::Results(args) => commands::kept::results(&args),
         Command::Export(args) => commands::results::export(&args),
         Command::Compare(args) => commands::compare::compare(&args),
         Command::History(args) => commands::history::history(&args),

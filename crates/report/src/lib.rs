@@ -23,6 +23,7 @@ pub mod pages {
         HashCast, HashCastFlows, HashCastLoads, HashCastRatio, document as hash_cast,
     };
     pub use crate::sections::history::document as history;
+    pub use crate::sections::kept::{Kept, document as kept};
     pub use crate::sections::study::document as study;
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod experiment;
 pub(crate) mod findings;
 pub(crate) mod hash_cast;
 pub(crate) mod history;
+pub(crate) mod kept;
 mod load;
 pub(crate) mod results;
 pub(crate) mod study;

@@ -15,7 +15,7 @@ pub(crate) const STUDY: &str = "study.toml";
 /// The directory of traces.
 pub(crate) const TRACES: &str = "traces";
 /// Locked by the process that is at work.
-const LOCK: &str = ".lock";
+pub(crate) const LOCK: &str = ".lock";
 /// The database until all of the directory is there. Its presence marks a directory as unfinished.
 pub(crate) const DATABASE_PARTIAL: &str = "results.db.partial";
 const STUDY_PARTIAL: &str = "study.toml.partial";

@@ -8,6 +8,7 @@
 mod directory;
 mod error;
 pub mod live;
+pub mod outline;
 mod rows;
 mod schema;
 mod store;

@@ -107,6 +107,11 @@ impl Store {
         directory.join(DATABASE).is_file()
     }
 
+    /// Closes the database. Until what is returned is dropped, no other process can be at work in the directory.
+    pub(crate) fn close(self) -> Lock {
+        self._lock
+    }
+
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -382,7 +387,10 @@ fn connect(path: &Path) -> Result<Connection, DatabaseError> {
     Ok(connection)
 }
 
-fn load<T>(path: &Path, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, DatabaseError> {
+pub(crate) fn load<T>(
+    path: &Path,
+    read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> Result<T, DatabaseError> {
     let mut connection = connect_to_read(path)?;
     schema::check(&connection, path)?;
     // One transaction, so that all tables are of the same moment.

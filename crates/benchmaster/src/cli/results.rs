@@ -1,8 +1,72 @@
-//! The arguments of `report` and `export`.
+//! The arguments of `results`, `report` and `export`.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use benchmaster_units::TimeSpan;
+use clap::{Args, Subcommand, ValueEnum};
+
+/// List, show, tag and remove results
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  benchmaster results list
+  benchmaster results show results/quick-mnt-nfs-20261123-0327
+  benchmaster results tag results/quick-mnt-nfs-20261123-0327 'before the upgrade'
+  benchmaster results clean --older-than 30d --unfinished     what it would remove
+  benchmaster results clean --older-than 30d --unfinished --yes")]
+pub(crate) struct ResultsArgs {
+    #[command(subcommand)]
+    pub(crate) command: ResultsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ResultsCommand {
+    List(ListArgs),
+    /// Print the summary of a results directory
+    Show {
+        /// The results directory
+        directory: PathBuf,
+    },
+    /// Give a results directory a name of its own, which lists show
+    Tag {
+        /// The results directory
+        directory: PathBuf,
+        /// The name; an empty one removes it
+        tag: String,
+    },
+    Clean(CleanArgs),
+}
+
+/// List the results directories below a directory
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// The directory
+    #[arg(default_value = "results")]
+    pub(crate) directory: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Remove results directories
+///
+/// Names what it would remove, and removes it with --yes. Tagged results stay unless they are named, and so does every file that
+/// Benchmaster did not write. Results in which a study is being carried out are left alone.
+#[derive(Debug, Args)]
+pub(crate) struct CleanArgs {
+    /// Results directories to remove [default: those in `results` that --older-than and --unfinished choose]
+    #[arg(required_unless_present_any = ["older_than", "unfinished"], conflicts_with_all = ["older_than", "unfinished"])]
+    pub(crate) directories: Vec<PathBuf>,
+    /// Choose results that were begun so long ago or longer
+    #[arg(long, value_name = "TIME")]
+    pub(crate) older_than: Option<TimeSpan>,
+    /// Choose results of studies that did not end
+    #[arg(long)]
+    pub(crate) unfinished: bool,
+    /// Remove them
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
 
 /// Regenerate the HTML report of a study's results
 #[derive(Debug, Args)]

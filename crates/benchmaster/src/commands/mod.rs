@@ -20,6 +20,7 @@ pub(crate) mod diagnose;
 pub(crate) mod extend;
 pub(crate) mod history;
 pub(crate) mod import;
+pub(crate) mod kept;
 pub(crate) mod lab;
 pub(crate) mod plan;
 pub(crate) mod probe;

@@ -21,6 +21,7 @@ mod hosts;
 mod import;
 mod inputs;
 mod interrupt;
+mod kept;
 mod lab_study;
 #[path = "../support/limit.rs"]
 mod limit;

@@ -2,12 +2,13 @@
 
 use crate::place::{Place, snapshot, stdout, transcript};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "run",
     "quick",
     "plan",
     "analyze",
     "report",
+    "results",
     "export",
     "compare",
     "history",
