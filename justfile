@@ -16,7 +16,7 @@ test:
 # are not installed are named and skipped; `.ci/run` installs and requires them.
 full: test
     RUST_TEST_THREADS=4 cargo test --workspace --no-fail-fast -- --ignored --skip quiet::
-    RUST_TEST_THREADS=1 cargo test --workspace --test cli -- --ignored quiet::
+    RUST_TEST_THREADS=1 cargo test --workspace --no-fail-fast --test cli --test full -- --ignored quiet::
 
 # Needs cargo-deny (`cargo install cargo-deny --locked`).
 licences:

@@ -87,6 +87,7 @@ pub(crate) enum Command {
     LabSupervisor(SupervisorArgs),
     #[command(hide = true, name = "__guest")]
     Guest(GuestArgs),
+    Doctor(DoctorArgs),
     Import(ImportArgs),
     Workloads(WorkloadsArgs),
     Generate(GenerateArgs),
@@ -130,6 +131,21 @@ pub(crate) struct WatchArgs {
     /// Read this file in place of /proc/self/mountstats
     #[arg(long, value_name = "FILE")]
     pub(crate) mountstats: Option<PathBuf>,
+}
+
+/// Say what this host can do, and how to get the rest
+///
+/// Looks at what studies may need besides a target, by trying it: emulated networks, machines, mounts, io_uring, launchers, clocks.
+/// What is missing has the command that mends it. A study needs only what it uses.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  benchmaster doctor
+  benchmaster doctor --json | jq '.[] | select(.works | not) | .fix'")]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// List the built-in workloads, or show one
@@ -196,7 +212,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["run", "quick", "plan", "watch"]),
     ("Analyze", &["analyze", "diagnose", "compare", "history", "report", "export", "results"]),
     ("Servers, clients and networks", &["serve", "lab", "wire", "probe", "agent"]),
-    ("Helpers", &["import", "workloads", "simulate", "generate", "help"]),
+    ("Helpers", &["doctor", "import", "workloads", "simulate", "generate", "help"]),
 ];
 
 /// The command line, with its commands in groups.

@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => commands::lab::lab(&args),
         Command::LabSupervisor(args) => commands::lab::supervisor(&args),
         Command::Guest(args) => commands::lab::guest(&args),
+        Command::Doctor(args) => commands::doctor::doctor(&args),
         Command::Import(args) => commands::import::import(&args),
         Command::Workloads(args) => commands::built_in::workloads(&args),
         Command::Generate(args) => commands::built_in::generate(&args.what),

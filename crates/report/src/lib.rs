@@ -17,6 +17,7 @@ pub use document::Document;
 pub mod pages {
     pub use crate::sections::compare::document as comparison;
     pub use crate::sections::differences::Compared;
+    pub use crate::sections::doctor::{Ability, document as doctor};
     pub use crate::sections::experiment::{document as experiment, sample};
     pub use crate::sections::findings::{document as diagnosis, explanation};
     pub use crate::sections::hash_cast::{

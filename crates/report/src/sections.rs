@@ -6,6 +6,7 @@ pub(crate) mod compare;
 mod conditions;
 mod course;
 pub(crate) mod differences;
+pub(crate) mod doctor;
 pub(crate) mod effects;
 pub(crate) mod experiment;
 pub(crate) mod findings;

@@ -39,3 +39,11 @@ mod task;
 mod trace;
 mod verify;
 mod worker;
+
+/// Whether this process can use io_uring, found by trying.
+///
+/// # Errors
+/// Why the kernel refuses it.
+pub fn try_io_uring() -> std::io::Result<()> {
+    io_uring::IoUring::new(2).map(drop)
+}

@@ -17,6 +17,7 @@ pub(crate) mod built_in;
 pub(crate) mod compare;
 pub(crate) mod data;
 pub(crate) mod diagnose;
+pub(crate) mod doctor;
 pub(crate) mod extend;
 pub(crate) mod history;
 pub(crate) mod import;

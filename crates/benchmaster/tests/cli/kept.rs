@@ -42,7 +42,8 @@ fn results_are_listed_shown_tagged_and_removed() {
     let output = place.run(&["results", "clean", "results/a", "--yes"]);
     assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
     assert_eq!(place.list("results"), ["c", "other"]);
-    for wrong in [&["results", "clean"][..], &["results", "show", "nowhere"], &["results", "list", "nowhere"]] {
+    for wrong in [&["results", "clean"][..], &["results", "show", "nowhere"], &["results", "list", "nowhere"]]
+    {
         let output = place.run(wrong);
         assert_eq!(output.status.code(), Some(2), "{}", transcript(&output));
     }

@@ -2,7 +2,8 @@
 
 use crate::place::{Place, snapshot, stdout, transcript};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
+    "doctor",
     "run",
     "quick",
     "plan",
@@ -100,4 +101,27 @@ fn wrong_arguments_are_named() {
         snapshot(name, &place, &transcript(&output));
     }
     assert_eq!(place.list("."), ["target", "tmp"], "nothing is created");
+}
+
+#[test]
+fn the_doctor_says_what_is_missing_and_how_to_get_it() {
+    let place = Place::new();
+    let found: serde_json::Value = serde_json::from_str(&stdout(&place.run(&["doctor", "--json"]))).unwrap();
+    let abilities = found.as_array().unwrap();
+    for ability in abilities {
+        assert!(ability["found"].as_str().is_some_and(|found| !found.is_empty()), "{ability:#}");
+        assert_eq!(ability["works"].as_bool(), Some(ability["fix"].is_null()), "{ability:#}");
+    }
+    // Where nothing is installed.
+    let mut command = place.command(&["doctor", "--json"]);
+    command.env("PATH", "");
+    let bare: serde_json::Value = serde_json::from_str(&stdout(&crate::place::finish(command))).unwrap();
+    let of = |name| bare.as_array().unwrap().iter().find(|one| one["what"] == name).unwrap();
+    for (name, fix) in [("srun", "slurm-client"), ("ssh", "openssh-client"), ("fio", "install fio")] {
+        let ability = of(name);
+        // Programs of root are found without a path.
+        assert!(ability["works"] == true || ability["fix"].as_str().unwrap().contains(fix), "{ability:#}");
+    }
+    let text = stdout(&place.run(&["doctor"]));
+    assert!(text.contains("WHAT THIS HOST CAN DO") && text.contains("machines"), "{text}");
 }

@@ -62,8 +62,9 @@ const CASES: [Case; 5] = [
     },
 ];
 
+/// They judge measured times: `quiet::`.
 pub(crate) fn trials() -> impl Iterator<Item = Trial> {
-    CASES.into_iter().map(|case| Trial::test(format!("client_{}", case.finding), move || trial(&case)))
+    CASES.into_iter().map(|case| Trial::test(format!("quiet::client_{}", case.finding), move || trial(&case)))
 }
 
 fn trial(case: &Case) -> Result<(), Failed> {
