@@ -4,7 +4,6 @@ use benchmaster_record::results::Severity;
 use serde::Serialize;
 
 use crate::document::{Block, Cell, Document, Section, Table};
-use crate::format;
 
 /// Something that a host can do or cannot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
