@@ -34,7 +34,7 @@ parameters! { pub struct MixedParameters: "Parameters of `mixed`.";
     queue_depth: u32 = 1,
     /// Durability asked for by each write.
     sync: SyncMode = SyncMode::None,
-    /// Flush the file after so many writes of a worker, of a mix on average; 0: never.
+    /// Flush the file after this number of writes of a worker, of a mix on average; 0: never.
     fsync: u32 = 0,
     /// O_DIRECT: past the page cache.
     direct: bool = false,

@@ -16,7 +16,9 @@ use crate::store::{Store, load};
 /// The file with the tag.
 const TAG: &str = "tag.txt";
 /// What commands write into a results directory. Whatever else is there is somebody's own.
-const FILES: [&str; 7] = [STUDY, "report.html", live::FILE, TAG, LOCK, "results.db-wal", "results.db-shm"];
+const FILES: [&str; 4] = [STUDY, "report.html", live::FILE, TAG];
+/// Removed last: until the database is gone it is a results directory, which can be removed again.
+const LAST: [&str; 4] = [DATABASE, "results.db-wal", "results.db-shm", LOCK];
 const DIRECTORIES: [&str; 2] = [TRACES, "export"];
 
 /// A results directory in a list.
@@ -112,16 +114,10 @@ pub fn remove(store: Store) -> io::Result<Option<PathBuf>> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     };
-    // The database last: until then it is a results directory, which can be removed again.
     DIRECTORIES.iter().try_for_each(|name| gone(fs::remove_dir_all(directory.join(name))))?;
-    for name in FILES.iter().filter(|name| **name != LOCK && !name.starts_with(DATABASE)) {
-        gone(fs::remove_file(directory.join(name)))?;
-    }
+    FILES.iter().try_for_each(|name| gone(fs::remove_file(directory.join(name))))?;
     let lock = store.close();
-    gone(fs::remove_file(directory.join(DATABASE)))?;
-    for name in FILES {
-        gone(fs::remove_file(directory.join(name)))?;
-    }
+    LAST.iter().try_for_each(|name| gone(fs::remove_file(directory.join(name))))?;
     drop(lock);
     match fs::remove_dir(&directory) {
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(Some(directory)),

@@ -15,20 +15,18 @@ pub fn compare_levels(
     options: &Options,
 ) -> Result<Comparison, CompareError> {
     let factors = &results.study.factors;
-    let settings = |level: usize| {
-        let set = factors.iter().find(|one| one.name == factor)?.settings.get(level)?;
-        Some(set.iter().map(|(path, value)| format!("{path} = {value}")).collect::<Vec<_>>().join(", "))
-    };
     let Some(index) = factors.iter().position(|one| one.name == factor) else {
         let known = factors.iter().map(|one| one.name.clone()).collect();
         return Err(CompareError::NoSuchFactor { name: factor.into(), known });
     };
-    let levels = &factors[index].levels;
-    let [a, b] = levels.as_slice() else {
-        return Err(CompareError::NotTwoLevels { name: factor.into(), levels: levels.len() });
+    let varied = &factors[index];
+    let [_, _] = varied.levels.as_slice() else {
+        return Err(CompareError::NotTwoLevels { name: factor.into(), levels: varied.levels.len() });
     };
-    let names = [(0, a), (1, b)]
-        .map(|(number, level)| format!("{factor}={level}, {}", settings(number).unwrap_or_default()));
+    let names = varied.levels.iter().zip(&varied.settings).map(|(level, settings)| {
+        let set: Vec<String> = settings.iter().map(|(path, value)| format!("{path} = {value}")).collect();
+        format!("{factor}={level}, {}", set.join(", "))
+    });
     let [a, b] = [0, 1].map(|level| of_level(results, index, level));
     let mut comparison = compare(&a, &b, options, true)?;
     for (side, name) in [&mut comparison.a, &mut comparison.b].into_iter().zip(names) {
@@ -41,7 +39,13 @@ pub fn compare_levels(
 
 /// The results of the treatments with this level, as if the factor had not been varied.
 fn of_level(results: &StudyResults, index: usize, level: u32) -> StudyResults {
-    let mut of = results.clone();
+    let mut of = StudyResults {
+        study: results.study.clone(),
+        runs: Vec::new(),
+        sessions: results.sessions.clone(),
+        hooks: results.hooks.clone(),
+        baselines: results.baselines.clone(),
+    };
     of.study.factors.remove(index);
     of.study.treatments.retain(|treatment| treatment.levels.get(index) == Some(&level));
     for treatment in &mut of.study.treatments {
@@ -52,6 +56,6 @@ fn of_level(results: &StudyResults, index: usize, level: u32) -> StudyResults {
         treatment.label = named.collect::<Vec<_>>().join(" ");
     }
     let kept = |treatment: u32| of.study.treatments.iter().any(|one| one.index == treatment);
-    of.runs.retain(|run| kept(run.key.treatment));
+    of.runs = results.runs.iter().filter(|run| kept(run.key.treatment)).cloned().collect();
     of
 }

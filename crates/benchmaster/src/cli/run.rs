@@ -70,7 +70,7 @@ pub(crate) struct LineArgs {
     /// O_DIRECT, past the page cache of a directory
     #[arg(long, value_name = "0|1", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     direct: Option<String>,
-    /// Flush after so many writes; with --create 1: every file
+    /// Flush after every N writes; with --create 1: every file
     #[arg(long, value_name = "NUMBERS")]
     fsync: Option<String>,
     /// Bytes per second of each job, started at even intervals
@@ -82,7 +82,7 @@ pub(crate) struct LineArgs {
     /// Check every block that is read
     #[arg(long, value_name = "METHOD", num_args = 0..=1, require_equals = true, default_missing_value = "crc32c")]
     verify: Option<String>,
-    /// Create so many files on each client instead of reading and writing
+    /// Create N files on each client instead of reading and writing
     #[arg(long, value_name = "NUMBERS")]
     create: Option<String>,
     /// Clients, each a process of this host [default: 1]

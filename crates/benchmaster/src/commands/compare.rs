@@ -20,26 +20,21 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Status> {
     };
     let options = Options { responses, band: args.band, confidence: args.confidence };
     let a = measured(&args.a)?;
-    let comparison = match (&args.b, &args.factor) {
-        (Some(b), _) => {
-            let results = [a, measured(b)?];
-            let comparison = compare::compare(&results[0], &results[1], &options, args.force)
-                .map_err(Failure::wrong_input)?;
-            if let Some(path) = &args.output {
-                write_page(path, sides(&comparison, [&args.a, b], results))
-                    .map_err(Failure::of_a_place_given)?;
-            }
-            comparison
-        }
-        (None, factor) => {
-            let factor = factor.as_deref().unwrap_or_default();
-            let comparison = compare_levels(&a, factor, &options).map_err(Failure::wrong_input)?;
-            if let Some(path) = &args.output {
-                write_page(path, pages::comparison(&comparison, None)).map_err(Failure::of_a_place_given)?;
-            }
-            comparison
-        }
+    let (comparison, other) = if let Some(b) = &args.b {
+        let other = measured(b)?;
+        let comparison = compare::compare(&a, &other, &options, args.force).map_err(Failure::wrong_input)?;
+        (comparison, Some((b, other)))
+    } else {
+        let factor = args.factor.as_deref().unwrap_or_default();
+        (compare_levels(&a, factor, &options).map_err(Failure::wrong_input)?, None)
     };
+    if let Some(path) = &args.output {
+        let page = match other {
+            Some((b, other)) => sides(&comparison, [&args.a, b], [a, other]),
+            None => pages::comparison(&comparison, None),
+        };
+        write_page(path, page).map_err(Failure::of_a_place_given)?;
+    }
     output::document(args.json, &comparison, || pages::comparison(&comparison, None))?;
     Ok(status(&comparison, args.fail_on))
 }

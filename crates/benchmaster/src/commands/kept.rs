@@ -74,13 +74,16 @@ fn clean(args: &CleanArgs) -> Result<Status> {
         let is_chosen =
             |found: &Outline| found.tag.is_none() && old(found) && (!args.unfinished || !found.is_complete());
         let kept = below(Path::new(USUAL))?.into_iter();
-        kept.filter(|one| one.outline.as_ref().is_some_and(is_chosen)).map(|one| one.directory).collect()
+        let kept = kept.filter_map(|one| Some((one.directory, one.outline.filter(is_chosen)?.bytes)));
+        kept.collect::<Vec<_>>()
     } else {
-        args.directories.clone()
+        let named = args.directories.iter();
+        let named = named.map(|one| Ok((one.clone(), Outline::of(one).map_err(load_failure)?.bytes)));
+        named.collect::<Result<_>>()?
     };
     let mut left_out = false;
-    for directory in &chosen {
-        let size = format::bytes(Outline::of(directory).map_err(load_failure)?.bytes as f64);
+    for (directory, bytes) in &chosen {
+        let size = format::bytes(*bytes as f64);
         let named = directory.display();
         if !args.yes {
             output::print(&format!("would remove {named} ({size})\n"))?;

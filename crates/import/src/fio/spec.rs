@@ -128,7 +128,7 @@ pub(super) struct Spec {
     pub(super) sync: Sync,
     pub(super) overwrite: bool,
     pub(super) allocate: bool,
-    /// A flush after so many writes, and whether of data alone.
+    /// A flush after every N writes, and whether of data alone.
     pub(super) flush: Option<(u32, bool)>,
     pub(super) flush_at_end: bool,
     pub(super) flush_on_close: bool,

@@ -28,9 +28,8 @@ pub fn document(host: &str, abilities: &[Ability]) -> Document {
     };
     let table = Table::of("", abilities)
         .column("what", |one| Cell::name(one.what))
-        .column("", |one| match one.works {
-            true => Cell::text("ok"),
-            false => Cell::text("MISSING").marked(Some(Severity::Warning)),
+        .column("", |one| {
+            if one.works { Cell::text("ok") } else { Cell::text("MISSING").marked(Some(Severity::Warning)) }
         })
         .column("for", |one| Cell::text(one.purpose))
         .column("found", |one| Cell::text(&one.found))

@@ -30,7 +30,7 @@ impl MadeUp<'_> {
         self.with_terms_up_to(None)
     }
 
-    /// The same by a model whose terms have up to so many factors.
+    /// The same by a model whose terms have up to this number of factors.
     pub(crate) fn with_terms_up_to(&self, max_order: Option<u32>) -> Experiment {
         let treatments: u32 = self.levels.iter().product();
         let mut random = 42u64;
