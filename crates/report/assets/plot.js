@@ -248,7 +248,7 @@ const Plot = (function () {
   function turned(view, x, y) {
     const line = (l) => Object.assign({}, l, { x: l.y, y: l.x, error_x: l.error_y, error_y: l.error_x, mode: l.mode === "bars" ? "across" : l.mode });
     const upright = Object.assign({}, x, { upright: false, reversed: true });
-    return [Object.assign({}, view, { height: 90 + 17 * (x.ticks || []).length, lines: view.lines.map(line), marks: view.marks_y, marks_y: view.marks }), y, upright];
+    return [Object.assign({}, view, { height: 90 + 17 * (x.ticks || []).length, least: 76 + 13 * (x.ticks || []).length, lines: view.lines.map(line), marks: view.marks_y, marks_y: view.marks }), y, upright];
   }
   // A line with a number for each place: regular places are counted out, categories are numbered.
   function placed(line, names) {
@@ -279,7 +279,7 @@ const Plot = (function () {
     return ends.concat((marks || []).map((m) => m[0]).filter((m) => m > 0 && m <= 2 * high));
   }
 
-  // Draws a view. Options: colors, width, tallest, hidden (names left out), range (of x), ground (a colour to lie on).
+  // Draws a view. Options: colors, width, tallest, left (height that is left for it: as far as it stays readable), hidden (names left out), range (of x), ground (a colour to lie on).
   function draw(figure, number, options) {
     const { colors, width, hidden = new Set() } = options;
     const narrow = width < NARROW;
@@ -303,7 +303,8 @@ const Plot = (function () {
     const column = 46 + Math.max(0, ...entries.map((text) => widthOf(text, SMALL)));
     const columns = Math.max(1, Math.floor((width - 12) / column));
     const legend = 20 * Math.ceil(listed.length / columns);
-    const ground = Math.min(view.height || figure.height, options.tallest || Infinity);
+    const left_for = options.left === undefined ? Infinity : Math.max(options.left - legend, view.least || 150);
+    const ground = Math.min(view.height || figure.height, options.tallest || Infinity, left_for);
     const height = ground + legend;
 
     // Room for ticks and titles.

@@ -18,6 +18,8 @@
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   // What is printed or saved is on white paper.
   const PAPER = { palette: LIGHT, text: "#1b1f24", quiet: "#57606a", grid: "#e3e7ec", ground: "#ffffff", heat: ["#e8f1f8", "#08306b"] };
+  // As in the styles.
+  const narrow = window.matchMedia("(max-width: 40rem)");
   let printing = false;
   // As wide as a plot can be on A4 and on letter paper, in CSS pixels.
   const SHEET = 680;
@@ -25,6 +27,8 @@
   const TALL = 800;
   // The same for tables, and for those that stand beside the cost of a finding.
   const [WHOLE, BESIDE] = [700, 585];
+  // On a narrow screen, what follows the first picture and is to be seen with it: its note, the table's head and a row.
+  const BELOW = 160;
 
   function theme() {
     if (printing) return PAPER;
@@ -41,6 +45,11 @@
   const isOverTime = (figure) => /^(time|stack|trace)-/.test(figure.id);
   const zoomOf = (figure) => (isOverTime(figure) ? "over time: " + figure.workload : figure.id);
 
+  // The height that the first screen has left for its picture, where the table is below it and not beside.
+  function left(canvas) {
+    if (printing || !narrow.matches || !canvas.closest("#result")) return undefined;
+    return window.innerHeight - BELOW - (canvas.getBoundingClientRect().top + window.scrollY);
+  }
   function draw(figure, number) {
     const canvas = document.getElementById(figure.id);
     // Another view may have another axis and other lines.
@@ -51,7 +60,7 @@
     shown.set(figure.id, number);
     canvas.classList.add("drawn");
     const drawing = Plot.draw(figure, number, {
-      colors: theme(), width: printing ? SHEET : canvas.clientWidth, tallest: printing ? TALL : undefined,
+      colors: theme(), width: printing ? SHEET : canvas.clientWidth, tallest: printing ? TALL : undefined, left: left(canvas),
       hidden: hidden.get(figure.id), range: printing ? undefined : zoomed.get(zoomOf(figure)),
     });
     Pointer.show(canvas, drawing, {

@@ -54,7 +54,8 @@ impl Seen {
 
     /// Question, answer, picture and table are seen without scrolling; of the table on a narrow screen the beginning.
     pub(crate) fn assert_first_screen(&self) {
-        let (last, height) = if self.number("viewport") > 600 { ("table", 900) } else { ("row", 844) };
+        let width = self.number("viewport");
+        let (last, height) = (if width > 600 { "table" } else { "row" }, screen(width));
         assert!((1..=height).contains(&self.number(last)), "the {last} ends below the screen: {self:?}");
         assert!(self.number("picture") <= height, "the picture ends below the screen: {self:?}");
     }
@@ -82,13 +83,18 @@ impl Seen {
     }
 }
 
+/// Pixels of the height of a screen of this width: a laptop's or a phone's.
+fn screen(width: usize) -> usize {
+    if width > 600 { 900 } else { 844 }
+}
+
 /// Headless windows are at least 500 pixels wide, so the page is shown in a frame of the width wanted. The probe makes
 /// every choice of the page, sorts a table, follows its links, saves a plot, and writes down what it sees.
 const PROBE: &str = include_str!("probe.html");
 
 pub(crate) fn visit(chromium: &Path, directory: &Path, width: usize, dark: bool) -> Seen {
     let probe = directory.join("probe.html");
-    fs::write(&probe, PROBE.replace("WIDTH", &width.to_string())).unwrap();
+    fs::write(&probe, PROBE.replace("WIDTH", &width.to_string()).replace("SCREEN", &screen(width).to_string())).unwrap();
     let profile = tempfile::tempdir().unwrap();
     let log = profile.path().join("net.json");
     let dom = profile.path().join("dom.html");
