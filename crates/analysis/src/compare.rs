@@ -48,8 +48,14 @@ pub enum Responses {
     Headlines,
     /// All that both have; those that stand for workloads are corrected among themselves.
     All,
+    /// Names of responses, and the sets [`HEADLINE`] and [`LATENCY`].
     Named(Vec<String>),
 }
+
+/// The set of the responses that stand for workloads.
+pub const HEADLINE: &str = "headline";
+/// The set of means, medians and 99th percentiles of the latency of each kind of operation.
+pub const LATENCY: &str = "latency";
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
@@ -285,31 +291,34 @@ struct Wanted {
 fn wanted(a: &StudyResults, b: &StudyResults, responses: &Responses) -> Result<Vec<Wanted>, CompareError> {
     let of_b = known_responses(b);
     let both: Vec<_> = known_responses(a).into_iter().filter(|known| of_b.contains(known)).collect();
-    let named = |name: &String| {
+    let missing = |name: &str| CompareError::NoSuchResponse {
+        name: name.to_owned(),
+        known: both.iter().map(|(known, _)| known.clone()).collect(),
+    };
+    let of_name = |name: &str| {
         let known = both.iter().find(|(known, _)| known == name).cloned();
-        known.map(|(name, unit)| Wanted { name, unit, headline: true }).ok_or_else(|| {
-            CompareError::NoSuchResponse {
-                name: name.clone(),
-                known: both.iter().map(|(known, _)| known.clone()).collect(),
-            }
-        })
+        known.map(|(name, unit)| Wanted { name, unit, headline: true }).ok_or_else(|| missing(name))
+    };
+    let words: Vec<&str> = match responses {
+        Responses::Named(words) => words.iter().map(String::as_str).collect(),
+        Responses::Headlines | Responses::All => vec![HEADLINE],
     };
     let mut found: Vec<Wanted> = Vec::new();
-    if let Responses::Named(names) = responses {
-        for name in names {
-            let one = named(name)?;
+    for word in words {
+        let of_word = match word {
+            HEADLINE => headlines(&a.study, of_name(&a.study.primary_response)?, &both),
+            LATENCY => latencies(&both),
+            name => vec![of_name(name)?],
+        };
+        if of_word.is_empty() {
+            return Err(missing(word));
+        }
+        for one in of_word {
             if !found.iter().any(|known| known.name == one.name) {
                 found.push(one);
             }
         }
-        return Ok(found);
     }
-    let primary = named(&a.study.primary_response)?;
-    let workload_of = |name: &str| name.split_once('.').map(|(workload, _)| workload.to_owned());
-    let of_primary = workload_of(&primary.name);
-    found.push(primary);
-    let others = a.study.workloads.iter().filter(|workload| Some(&workload.name) != of_primary.as_ref());
-    found.extend(others.filter_map(|workload| headline(workload, &both)));
     if *responses == Responses::All {
         let is_new = |(name, _): &&(String, Unit)| {
             !found.iter().any(|one| one.name == *name || is_alike([a, b], &one.name, name))
@@ -324,6 +333,23 @@ fn wanted(a: &StudyResults, b: &StudyResults, responses: &Responses) -> Result<V
         found.extend(once.into_iter().map(|(name, unit)| Wanted { name, unit, headline: false }));
     }
     Ok(found)
+}
+
+/// The responses that stand for workloads; of the primary response's workload that one.
+fn headlines(study: &StudyRecord, primary: Wanted, known: &[(String, Unit)]) -> Vec<Wanted> {
+    let of_primary = primary.name.split_once('.').map(|(workload, _)| workload.to_owned());
+    let others = study.workloads.iter().filter(|workload| Some(&workload.name) != of_primary.as_ref());
+    let others: Vec<Wanted> = others.filter_map(|workload| headline(workload, known)).collect();
+    std::iter::once(primary).chain(others).collect()
+}
+
+/// Mean, median and 99th percentile of every kind of operation.
+fn latencies(known: &[(String, Unit)]) -> Vec<Wanted> {
+    let is_one = |name: &str| {
+        name.rsplit_once(".latency.").is_some_and(|(_, what)| ["mean", "p50", "p99"].contains(&what))
+    };
+    let found = known.iter().filter(|(name, _)| is_one(name)).cloned();
+    found.map(|(name, unit)| Wanted { name, unit, headline: true }).collect()
 }
 
 /// The response that stands for a workload.

@@ -50,6 +50,9 @@ pub enum LineError {
     },
 }
 
+/// Blocks that are verified have a multiple of these bytes.
+const STAMPED: u64 = 64;
+
 type Parse = fn(&str) -> Result<Value, String>;
 
 /// Flags of reads and writes, the parameters they set, and the values of those that are not given.
@@ -249,6 +252,12 @@ impl<'a> Draft<'a> {
         if let Some(odd) = blocks.iter().find(|block| direct && !block.is_multiple_of(512)) {
             let next = odd.next_multiple_of(512);
             return together("direct", format!("needs multiples of 512 bytes: write `--bs {next}`"));
+        }
+        if let Some(odd) = blocks.iter().find(|block| !block.is_multiple_of(STAMPED))
+            && self.given("verify").is_some_and(|method| verifies(method) == Ok(true))
+        {
+            let next = odd.next_multiple_of(STAMPED);
+            return together("verify", format!("needs multiples of {STAMPED} bytes: write `--bs {next}`"));
         }
         if deep && flushes.iter().any(|every| *every > 0) {
             let message = "waits for all writes, so none are outstanding beside it: leave out `--iodepth`, and use `--numjobs`";

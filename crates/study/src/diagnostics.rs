@@ -161,6 +161,22 @@ impl Diagnostics {
         output
     }
 
+    /// Each in a line, without an excerpt; with its place, unless the text is one that the user does not know.
+    pub fn brief(&self, places: bool) -> String {
+        let line = |diagnostic: &Diagnostic| {
+            let severity = match diagnostic.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            };
+            let place = match diagnostic.span.as_ref().filter(|_| places) {
+                Some(span) => format!("{}:{}: ", self.file_name, self.line_column(span).0),
+                None => String::new(),
+            };
+            format!("{severity}: {place}{}\n", diagnostic.sentence())
+        };
+        self.list.iter().map(line).collect()
+    }
+
     fn group<'a>(&'a self, diagnostic: &'a Diagnostic) -> Group<'a> {
         let level = match diagnostic.severity {
             Severity::Error => Level::ERROR,
@@ -241,6 +257,8 @@ mod tests {
         assert_eq!(messages, ["first", "second", "whole"]);
         assert_eq!(found.line_column(&(4..7)), (2, 1));
         assert!(found.to_string().ends_with("a.toml: 2 errors, 1 warning"), "{found}");
+        assert_eq!(found.brief(true), "warning: a.toml:1: first\nerror: a.toml:2: second\nerror: whole\n");
+        assert!(found.brief(false).starts_with("warning: first\n"));
     }
 
     #[test]

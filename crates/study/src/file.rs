@@ -237,13 +237,12 @@ fn read_file(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
         Gaps::Only(settings.map(|setting| setting.path.clone()).collect())
     });
     let sections = sections::read_sections(&mut reader, None);
-    let (mut factors, choice, centres) = (factors?, choice?, centres?);
-    if !named {
-        return None;
-    }
-    factors::add_centres(&mut factors, &centres);
+    let mut factors = factors.filter(|_| named)?;
+    factors::add_centres(&mut factors, centres.as_deref().unwrap_or_default());
     let template = Template { tree: tree.clone(), factors, sections, scale };
+    // Also after mistakes elsewhere: those of levels are shown with them.
     let base = template.one_at_a_time(diagnostics);
+    let choice = choice.filter(|_| centres.is_some())?;
     let (study, design, base, load) = (study?, design?, base?, load?);
     let (first, spec) = base.settings.workloads.first()?;
     let of_goal = || choice.goal.as_ref().map(|goal| goal.response.clone());

@@ -330,3 +330,24 @@ fn a_long_history_without_a_change_says_what_it_would_have_found() {
         "{sentence}"
     );
 }
+
+#[test]
+fn sets_of_responses_have_names() {
+    let results = study_results(3, 2, 4);
+    let of = |words: &[&str]| {
+        let words = words.iter().map(|&word| word.to_owned()).collect();
+        let options = Options { responses: Responses::Named(words), band: 0.02, confidence: None };
+        let found = compare(&results, &results, &options, false)?;
+        Ok::<Vec<String>, CompareError>(found.responses.into_iter().map(|r| r.response).collect())
+    };
+    let by_default = Options { responses: Responses::Headlines, band: 0.02, confidence: None };
+    let by_default = compare(&results, &results, &by_default, false).unwrap();
+    let headlines: Vec<String> = by_default.responses.into_iter().map(|r| r.response).collect();
+    assert_eq!(of(&["headline"]).unwrap(), headlines);
+    let latencies = of(&["latency"]).unwrap();
+    let is_one = |name: &String| [".mean", ".p50", ".p99"].iter().any(|end| name.ends_with(end));
+    assert!(latencies.len() >= 3 && latencies.iter().all(is_one), "{latencies:?}");
+    let both = of(&["headline", "latency", latencies[0].as_str()]).unwrap();
+    assert_eq!(both, [headlines, latencies].concat());
+    assert!(matches!(of(&["latencies"]), Err(CompareError::NoSuchResponse { .. })));
+}

@@ -15,7 +15,7 @@ use super::value::{level, part};
 #[command(after_help = "\
 Examples:
   benchmaster compare results/before results/after
-  benchmaster compare results/before results/after --band 5% --response all
+  benchmaster compare results/before results/after --band 5% --response headline,latency
   benchmaster compare results/before results/after -o comparison.html
   benchmaster compare results/main results/branch --fail-on worse --json > comparison.json
   benchmaster compare results/quickstart --factor version     two levels within one study
@@ -31,7 +31,8 @@ pub(crate) struct CompareArgs {
     /// Compare the two levels of this factor of A
     #[arg(long, value_name = "NAME")]
     pub(crate) factor: Option<String>,
-    /// Responses to compare, or `all` [default: the one that stands for each workload]
+    /// Responses to compare: names, `headline` (the one that stands for each workload), `latency` (mean, p50 and p99 of each
+    /// kind of operation), `all` [default: headline]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) response: Vec<String>,
     /// Differences that do not matter: 2% or 0.02

@@ -15,7 +15,7 @@ use crate::output;
 pub(crate) fn compare(args: &CompareArgs) -> Result<Status> {
     let responses = match args.response.as_slice() {
         [] => Responses::Headlines,
-        [all] if all == "all" => Responses::All,
+        names if names.iter().any(|name| name == "all") => Responses::All,
         names => Responses::Named(names.to_vec()),
     };
     let options = Options { responses, band: args.band, confidence: args.confidence };

@@ -41,30 +41,31 @@ pub(crate) fn load_plan(path: &Path, change: &ChangeArgs) -> Result<Plan> {
 /// Reads a study file, with the changes of the command line.
 pub(crate) fn load_study(path: &Path, change: &ChangeArgs) -> Result<StudyFile> {
     let overrides = change.overrides().map_err(Failure::wrong_input)?;
-    StudyFile::load_with(path, &overrides).map_err(not_loaded)
+    StudyFile::load_with(path, &overrides).map_err(|error| match error {
+        LoadError::Invalid(found) => mistakes(&found),
+        error => Failure::wrong_input(error),
+    })
 }
 
 /// Parses the text of a study that this program made itself, with the changes of the command line.
 pub(crate) fn parse(name: &str, text: &str, change: &ChangeArgs) -> Result<StudyFile> {
     let overrides = change.overrides().map_err(Failure::wrong_input)?;
-    StudyFile::parse_with(name, text, &overrides).map_err(not_loaded)
-}
-
-fn not_loaded(error: LoadError) -> Failure {
-    match error {
-        LoadError::Invalid(found) => mistakes(&found),
+    StudyFile::parse_with(name, text, &overrides).map_err(|error| match error {
+        LoadError::Invalid(found) => {
+            Failure { rendered: Some(found.brief(false)), ..Failure::wrong("the study has mistakes") }
+        }
         error => Failure::wrong_input(error),
-    }
+    })
 }
 
 pub(crate) fn plan_of(file: &StudyFile) -> Result<Plan> {
     Plan::from_study(file, env!("CARGO_PKG_VERSION")).map_err(|found| mistakes(&found))
 }
 
-/// Prints the warnings of a study file.
-pub(crate) fn print_warnings(plan: &Plan) {
+/// Prints the warnings of a study, with their places in its file if the user has one.
+pub(crate) fn print_warnings(plan: &Plan, in_a_file: bool) {
     if !plan.warnings.is_empty() {
-        output::note(plan.warnings.render(output::color(&io::stderr())).trim_end());
+        output::note(plan.warnings.brief(in_a_file).trim_end());
     }
 }
 

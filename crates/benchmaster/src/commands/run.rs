@@ -54,7 +54,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Status> {
     let mut plan = plan_of(&file)?;
     plan.study.design_details.screen = args.screen;
     if !args.common.quiet {
-        print_warnings(&plan);
+        print_warnings(&plan, own.is_none());
     }
     if virtual_time::is_wanted(&plan)? {
         return on_virtual_time(&plan, args);

@@ -404,6 +404,15 @@ mistakes! {
 }
 
 #[test]
+fn mistakes_of_levels_are_shown_with_all_others() {
+    for other in [("replicates = ", "replicats = "), ("seed = ", "sead = ")] {
+        let text = with(other.0, other.1).replace("workload.write.io_size\"", "workload.write.io_sise\"");
+        let told = diagnose(&text).unwrap_err().render(false);
+        assert!(told.contains(other.1.trim_end_matches(" = ")) && told.contains("io_sise"), "{told}");
+    }
+}
+
+#[test]
 fn bytes_that_are_not_utf8() {
     let mut bytes = GOOD.as_bytes().to_vec();
     let at = GOOD.find("nfs").unwrap();
