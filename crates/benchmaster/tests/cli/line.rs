@@ -1,5 +1,8 @@
 //! `run --rw …`: a study in one line.
 
+use std::fs;
+use std::process::Command;
+
 use benchmaster_import::line::{self, Line};
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
@@ -7,7 +10,8 @@ use benchmaster_study::target::Target;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
-use crate::place::{Place, snapshot, stderr, stdout, transcript};
+use crate::built_in::repository;
+use crate::place::{Place, finish, snapshot, stderr, stdout, transcript};
 
 #[test]
 fn every_mistake_ends_in_one_line_that_says_what_to_type() {
@@ -33,6 +37,7 @@ fn every_mistake_ends_in_one_line_that_says_what_to_type() {
         ("--rw read --rwmixread 70", "add `--rw rw`"),
         ("--rw rw,read --rwmixread 70,50", "give one of them one value"),
         ("--rw rw --rwmixread 101", "a percentage from 0 to 100"),
+        ("--rw read --verify --bs 100", "write `--bs 128`"),
         ("--rw read --verify=md4", "fio knows md5"),
         ("--rw read --clients 0", "less than 1"),
         ("--create 10 --iodepth 4", "leave it out"),
@@ -106,6 +111,34 @@ fn a_directory_is_written_flushed_and_verified_and_files_are_created() {
     assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
     assert_eq!(series("results/create", "create"), 2 * (20 + 40));
     place.assert_nothing_left();
+}
+
+/// Lines of the documents as a shell reads them: each prints a study that can be planned.
+#[test]
+fn documented_lines_are_studies() {
+    let place = Place::new();
+    let documents = ["README.md", "docs/one-line.md", "docs/compare.md", "docs/probe.md", "docs/ci.md"];
+    let text: String =
+        documents.iter().filter_map(|name| fs::read_to_string(repository(name)).ok()).collect();
+    let is_line = |line: &&str| {
+        line.starts_with("benchmaster quick")
+            || line.starts_with("benchmaster run --rw")
+            || line.starts_with("benchmaster run --create")
+    };
+    let mut lines = 0;
+    for line in text.lines().filter(is_line) {
+        let line = line.split(" #").next().unwrap().split(" > ").next().unwrap().trim_end();
+        let arguments = line.strip_prefix("benchmaster").unwrap().replace(" --print", "");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("exec {}{arguments} --print", env!("CARGO_BIN_EXE_benchmaster"))]);
+        place.surround(&mut shell);
+        let output = finish(shell);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", transcript(&output));
+        let study = StudyFile::parse("study.toml", &stdout(&output)).map_err(|e| e.to_string());
+        Plan::from_study(&study.unwrap_or_else(|e| panic!("{line}: {e}")), "1").unwrap();
+        lines += 1;
+    }
+    assert!(lines >= 8, "{lines}");
 }
 
 /// Some values of a flag, each once.

@@ -94,7 +94,11 @@ const PROBE: &str = include_str!("probe.html");
 
 pub(crate) fn visit(chromium: &Path, directory: &Path, width: usize, dark: bool) -> Seen {
     let probe = directory.join("probe.html");
-    fs::write(&probe, PROBE.replace("WIDTH", &width.to_string()).replace("SCREEN", &screen(width).to_string())).unwrap();
+    fs::write(
+        &probe,
+        PROBE.replace("WIDTH", &width.to_string()).replace("SCREEN", &screen(width).to_string()),
+    )
+    .unwrap();
     let profile = tempfile::tempdir().unwrap();
     let log = profile.path().join("net.json");
     let dom = profile.path().join("dom.html");
