@@ -57,6 +57,11 @@ impl Seen {
         let width = self.number("viewport");
         let (last, height) = (if width > 600 { "table" } else { "row" }, screen(width));
         assert!((1..=height).contains(&self.number(last)), "the {last} ends below the screen: {self:?}");
+        assert_eq!(
+            self.number("sideways"),
+            0,
+            "a table without a picture beside it is wider than the screen: {self:?}"
+        );
         assert!(self.number("picture") <= height, "the picture ends below the screen: {self:?}");
     }
 
