@@ -332,6 +332,29 @@ fn a_client_without_memory_is_named_with_the_words_of_its_kernel() {
     assert_eq!(after.failure, None);
 }
 
+/// By the kernel's client of a machine, as a user of that machine types it.
+#[test]
+#[ignore = "full tier: a lab"]
+fn exports_are_measured_as_mount_and_fstab_write_them() {
+    let place = Place::new();
+    let Some(lab) = Standing::up(&place, "targets") else { return };
+    for (target, version) in [
+        ("server:/export?vers=4.2", "4.2"),
+        ("server:/export /mnt nfs vers=3,nconnect=2 0 0", "3"),
+        ("mount -t nfs -o vers=4.1 server:/export /mnt", "4.1"),
+    ] {
+        // Results are read on the machine: they lie in its memory.
+        lab.exec(
+            "c1",
+            &format!(
+                "cd /tmp && rm -rf results && /benchmaster run --create 20 -n 2 '{target}' -q -o results; \
+                 test $? -le 1 && /benchmaster export results -f json -o - | grep -q '\"version\": *\"{version}\"' && \
+                 ! grep -q ' nfs4* ' /proc/mounts"
+            ),
+        );
+    }
+}
+
 /// What findings print is the readahead that the run had, and not that of the mount before the hook of each run.
 #[test]
 #[ignore = "full tier: a lab"]
