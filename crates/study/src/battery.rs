@@ -1,19 +1,17 @@
-//! The quick battery: the basic workloads on one target, in about two minutes, as a study file like any other.
+//! The quick battery: the basic workloads on one target, in about a minute, as a study file like any other.
 
 use benchmaster_units::TimeSpan;
 
 use crate::target::Target;
 
 /// How long each workload that runs for a time is measured, unless told otherwise.
-pub const QUICK_DURATION: TimeSpan = TimeSpan::seconds(3);
-/// The same where two targets are compared.
-pub const AGAINST_DURATION: TimeSpan = TimeSpan::seconds(1);
+pub const QUICK_DURATION: TimeSpan = TimeSpan::seconds(1);
 /// The factor of two targets.
 pub const TARGETS: &str = "target";
 
 /// The quick battery on a target (`{scratch}` for a temporary directory, `nfs://{server}/export` for the embedded
 /// server's export), as the text of a study file; on two targets in turns with `against`. `duration` is how long each
-/// workload that runs for a time is measured; if absent, [`QUICK_DURATION`], or [`AGAINST_DURATION`] of two targets.
+/// workload that runs for a time is measured; if absent, [`QUICK_DURATION`].
 pub fn quick(target: &Target, against: Option<&Target>, duration: Option<TimeSpan>) -> String {
     let targets = || std::iter::once(target).chain(against);
     let run = if targets().all(|target| target.key == "url") {
@@ -21,17 +19,18 @@ pub fn quick(target: &Target, against: Option<&Target>, duration: Option<TimeSpa
     } else {
         "[run]\ncache = \"fadvise\"               # reads should come from the file system, not from this host's page cache\n\n"
     };
-    let (levels, usual) = match against {
-        None => (String::new(), QUICK_DURATION),
+    let levels = match against {
+        None => String::new(),
         Some(_) => {
             let level = |(name, target): (&str, &Target)| {
                 format!("{name} = {{ \"target.{}\" = {} }}\n", target.key, target.value)
             };
             let levels: String = ["A", "B"].into_iter().zip(targets()).map(level).collect();
-            (format!("[factors.{TARGETS}.levels]\n{levels}\n"), AGAINST_DURATION)
+            format!("[factors.{TARGETS}.levels]\n{levels}\n")
         }
     };
-    let study = include_str!("battery.toml").replace("{duration}", &duration.unwrap_or(usual).to_string());
+    let duration = duration.unwrap_or(QUICK_DURATION).to_string();
+    let study = include_str!("battery.toml").replace("{duration}", &duration);
     let target = format!("{} = {}", target.key, target.value);
     study.replace("{run}", run).replace("{levels}", &levels).replace("{target}", &target)
 }
@@ -51,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn the_battery_has_the_basic_workloads_and_takes_about_two_minutes() {
+    fn the_battery_has_the_basic_workloads_and_takes_about_a_minute() {
         let text = quick("/mnt/x", None);
         let file = StudyFile::parse("quick", &text).unwrap_or_else(|found| panic!("{found}"));
         assert!(file.warnings.is_empty(), "{}", file.warnings);
@@ -61,7 +60,7 @@ mod tests {
         let basic: BTreeSet<_> = BUILT_IN.iter().map(|built_in| built_in.name).take(used.len()).collect();
         assert_eq!(used, basic);
         let estimate = plan.estimate();
-        assert_eq!((estimate.runs_min, estimate.seconds_min), (5, 90.0));
+        assert_eq!((estimate.runs_min, estimate.seconds_min), (5, 30.0));
         assert!(estimate.bytes_needed < 512 << 20, "{}", estimate.bytes_needed);
     }
 

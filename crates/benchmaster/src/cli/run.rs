@@ -159,7 +159,7 @@ pub(crate) enum FailOnRun {
     Warning,
 }
 
-/// Measure a directory or an NFS export in about two minutes
+/// Measure a directory or an NFS export in about a minute
 ///
 /// The standard battery: sequential and random reads and writes, write latency, file creation, small files and metadata, five times each. The
 /// target keeps nothing of it. Every call measures, into a directory of its own; `-o` names one, and resumes what was
@@ -190,7 +190,7 @@ pub(crate) struct QuickArgs {
     /// With --against: differences that do not matter: 2% or 0.02
     #[arg(long, value_name = "PART", default_value = "2%", value_parser = part, requires = "against")]
     pub(crate) band: f64,
-    /// How long each workload that runs for a time is measured [default: 3s; with --against 1s]
+    /// How long each workload that runs for a time is measured [default: 1s]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<TimeSpan>,
     /// Print the battery as a study file, and measure nothing
