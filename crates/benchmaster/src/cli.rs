@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use benchmaster_units::TimeSpan;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
-use self::value::watch_interval;
+use self::value::{prometheus, watch_interval};
 
 pub(crate) use self::analyze::{AnalyzeArgs, ModelArgs, Polynomials, SumsType};
 pub(crate) use self::change::ChangeArgs;
@@ -42,6 +42,7 @@ pub(crate) use self::results::{
 pub(crate) use self::run::{AgentArgs, ExpectArgs, FailOnRun, LineArgs, QuickArgs, RunArgs, RunCommon};
 pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::simulate::{HashCastArgs, SimulateArgs, SimulateCommand};
+pub(crate) use self::value::Prometheus;
 
 /// Measure and explain network file systems.
 ///
@@ -104,13 +105,14 @@ pub(crate) enum Command {
 /// For mounts: rates, bytes, queue, round trip and execution time, errors, timeouts and retransmissions of every operation,
 /// as the kernel's client counts them, and what the connections do. For the results directory of a study that is running:
 /// how far it is, and what each client does. On a terminal it shows a live view (? lists the keys); otherwise,
-/// or with --once, --count or --json, it prints lines.
+/// or with --once, --count or --json, it prints lines. With --prometheus it serves the counters of mounts.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   benchmaster watch                       all NFS mounts of this host
   benchmaster watch /mnt/nfs              one of them; any path on it will do
   benchmaster watch --once --json | jq    what happens in one interval
+  benchmaster watch --prometheus          the counters, for Prometheus to read
   benchmaster watch results/quickstart    a study that `benchmaster run` is carrying out")]
 pub(crate) struct WatchArgs {
     /// A mount, or the results directory of a study [default: all NFS mounts]
@@ -128,6 +130,11 @@ pub(crate) struct WatchArgs {
     /// Print each interval as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Serve the counters of mounts at http://ADDRESS/metrics: ADDRESS, PORT or ADDRESS:PORT, 127.0.0.1:12049 if nothing is
+    /// given; with `=-` print them and exit
+    #[arg(long, value_name = "ADDRESS|-", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1",
+        value_parser = prometheus, conflicts_with_all = ["once", "count", "json", "interval"])]
+    pub(crate) prometheus: Option<Prometheus>,
     /// Read this file in place of /proc/self/mountstats
     #[arg(long, value_name = "FILE")]
     pub(crate) mountstats: Option<PathBuf>,

@@ -31,6 +31,7 @@ mod memory;
 mod place;
 mod plan_design;
 mod probe;
+mod prometheus;
 mod quiet;
 mod replay;
 mod report_pages;
