@@ -2,6 +2,7 @@
 
 mod analyze;
 mod change;
+mod ci;
 mod compare;
 mod diagnose;
 mod extend;
@@ -25,7 +26,8 @@ use self::value::{prometheus, watch_interval};
 
 pub(crate) use self::analyze::{AnalyzeArgs, ModelArgs, Polynomials, SumsType};
 pub(crate) use self::change::ChangeArgs;
-pub(crate) use self::compare::{CompareArgs, FailOn, FailOnHistory, HistoryArgs};
+pub(crate) use self::ci::{CiArgs, FailOn, Service};
+pub(crate) use self::compare::{CompareArgs, HistoryArgs};
 pub(crate) use self::diagnose::DiagnoseArgs;
 pub(crate) use self::extend::ExtendArgs;
 pub(crate) use self::import::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportPcap, ImportStrace};
@@ -39,7 +41,7 @@ pub(crate) use self::probe::{Directions, ProbeArgs, ProbeCommand, ProbeNetworkAr
 pub(crate) use self::results::{
     CleanArgs, ExportArgs, ExportFormat, ListArgs, ReportArgs, ResultsArgs, ResultsCommand,
 };
-pub(crate) use self::run::{AgentArgs, ExpectArgs, FailOnRun, LineArgs, QuickArgs, RunArgs, RunCommon};
+pub(crate) use self::run::{AgentArgs, ExpectArgs, LineArgs, QuickArgs, RunArgs, RunCommon};
 pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::simulate::{HashCastArgs, SimulateArgs, SimulateCommand};
 pub(crate) use self::value::Prometheus;
@@ -257,5 +259,31 @@ mod tests {
         listed.sort_unstable();
         assert_eq!(listed, visible);
         built.debug_assert();
+    }
+
+    /// Words of a line as a shell has them, up to a redirection or `&`; variables stay as they are.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+        for c in line.chars().chain([' ']) {
+            match (quote, c) {
+                (Some(open), c) if c == open => quote = None,
+                (None, '"' | '\'') => quote = Some(c),
+                (None, ' ') => words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty())),
+                _ => word.push(c),
+            }
+        }
+        words.into_iter().take_while(|word| !word.starts_with('>') && word != "&" && word != "|").collect()
+    }
+
+    #[test]
+    fn command_lines_of_the_documentation_of_ci_are_understood() {
+        let page = include_str!("../../../docs/ci.md").replace("\\\n", " ");
+        let mut understood = 0;
+        for line in page.lines().filter(|line| line.trim_start().starts_with("benchmaster ")) {
+            let parsed = command().try_get_matches_from(words(line.trim_start()));
+            assert!(parsed.is_ok(), "{line}\n{}", parsed.unwrap_err());
+            understood += 1;
+        }
+        assert!(understood >= 13, "{understood}");
     }
 }
