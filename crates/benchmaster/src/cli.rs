@@ -2,6 +2,7 @@
 
 mod analyze;
 mod change;
+mod ci;
 mod compare;
 mod diagnose;
 mod extend;
@@ -21,11 +22,12 @@ use std::path::PathBuf;
 use benchmaster_units::TimeSpan;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
-use self::value::watch_interval;
+use self::value::{prometheus, watch_interval};
 
 pub(crate) use self::analyze::{AnalyzeArgs, ModelArgs, Polynomials, SumsType};
 pub(crate) use self::change::ChangeArgs;
-pub(crate) use self::compare::{CompareArgs, FailOn, FailOnHistory, HistoryArgs};
+pub(crate) use self::ci::{CiArgs, FailOn, Service};
+pub(crate) use self::compare::{CompareArgs, HistoryArgs};
 pub(crate) use self::diagnose::DiagnoseArgs;
 pub(crate) use self::extend::ExtendArgs;
 pub(crate) use self::import::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportPcap, ImportStrace};
@@ -39,9 +41,10 @@ pub(crate) use self::probe::{Directions, ProbeArgs, ProbeCommand, ProbeNetworkAr
 pub(crate) use self::results::{
     CleanArgs, ExportArgs, ExportFormat, ListArgs, ReportArgs, ResultsArgs, ResultsCommand,
 };
-pub(crate) use self::run::{AgentArgs, ExpectArgs, FailOnRun, LineArgs, QuickArgs, RunArgs, RunCommon};
+pub(crate) use self::run::{AgentArgs, ExpectArgs, LineArgs, QuickArgs, RunArgs, RunCommon};
 pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::simulate::{HashCastArgs, SimulateArgs, SimulateCommand};
+pub(crate) use self::value::Prometheus;
 
 /// Measure and explain network file systems.
 ///
@@ -104,13 +107,14 @@ pub(crate) enum Command {
 /// For mounts: rates, bytes, queue, round trip and execution time, errors, timeouts and retransmissions of every operation,
 /// as the kernel's client counts them, and what the connections do. For the results directory of a study that is running:
 /// how far it is, and what each client does. On a terminal it shows a live view (? lists the keys); otherwise,
-/// or with --once, --count or --json, it prints lines.
+/// or with --once, --count or --json, it prints lines. With --prometheus it serves the counters of mounts.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   benchmaster watch                       all NFS mounts of this host
   benchmaster watch /mnt/nfs              one of them; any path on it will do
   benchmaster watch --once --json | jq    what happens in one interval
+  benchmaster watch --prometheus          the counters, for Prometheus to read
   benchmaster watch results/quickstart    a study that `benchmaster run` is carrying out")]
 pub(crate) struct WatchArgs {
     /// A mount, or the results directory of a study [default: all NFS mounts]
@@ -128,6 +132,11 @@ pub(crate) struct WatchArgs {
     /// Print each interval as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Serve the counters of mounts at http://ADDRESS/metrics: ADDRESS, PORT or ADDRESS:PORT, 127.0.0.1:12049 if nothing is
+    /// given; with `=-` print them and exit
+    #[arg(long, value_name = "ADDRESS|-", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1",
+        value_parser = prometheus, conflicts_with_all = ["once", "count", "json", "interval"])]
+    pub(crate) prometheus: Option<Prometheus>,
     /// Read this file in place of /proc/self/mountstats
     #[arg(long, value_name = "FILE")]
     pub(crate) mountstats: Option<PathBuf>,
@@ -250,5 +259,31 @@ mod tests {
         listed.sort_unstable();
         assert_eq!(listed, visible);
         built.debug_assert();
+    }
+
+    /// Words of a line as a shell has them, up to a redirection or `&`; variables stay as they are.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+        for c in line.chars().chain([' ']) {
+            match (quote, c) {
+                (Some(open), c) if c == open => quote = None,
+                (None, '"' | '\'') => quote = Some(c),
+                (None, ' ') => words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty())),
+                _ => word.push(c),
+            }
+        }
+        words.into_iter().take_while(|word| !word.starts_with('>') && word != "&" && word != "|").collect()
+    }
+
+    #[test]
+    fn command_lines_of_the_documentation_of_ci_are_understood() {
+        let page = include_str!("../../../docs/ci.md").replace("\\\n", " ");
+        let mut understood = 0;
+        for line in page.lines().filter(|line| line.trim_start().starts_with("benchmaster ")) {
+            let parsed = command().try_get_matches_from(words(line.trim_start()));
+            assert!(parsed.is_ok(), "{line}\n{}", parsed.unwrap_err());
+            understood += 1;
+        }
+        assert!(understood >= 13, "{understood}");
     }
 }

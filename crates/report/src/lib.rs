@@ -1,5 +1,5 @@
 //! What is shown: one [`Document`] of headings, sentences, tables, plots and notes for each of the [`pages`], rendered for the
-//! [`terminal`], as a self-contained [`html`] page and as Markdown; tables for other programs ([`export`]).
+//! [`terminal`], as a self-contained [`html`] page and as Markdown; tables for other programs ([`export`]), and verdicts for CI ([`verdicts`]).
 pub mod details;
 mod document;
 pub mod export;
@@ -10,6 +10,7 @@ mod overview;
 mod plots;
 mod sections;
 pub mod terminal;
+pub mod verdicts;
 
 pub use document::Document;
 

@@ -9,6 +9,7 @@ use crate::draw::remember;
 
 mod interval;
 mod lines;
+pub mod prometheus;
 mod view;
 
 pub use interval::{Connections, Interval, OperationRates};
@@ -97,8 +98,12 @@ impl Watched {
 
     /// Version of NFS: `4.1`, or as much as the mount tells.
     pub fn version(&self) -> &str {
-        self.stats.option("vers").unwrap_or(if self.stats.file_system == "nfs4" { "4" } else { "?" })
+        version(&self.stats)
     }
+}
+
+fn version(mount: &NfsMount) -> &str {
+    mount.option("vers").unwrap_or(if mount.file_system == "nfs4" { "4" } else { "?" })
 }
 
 impl History {

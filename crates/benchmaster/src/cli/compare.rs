@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
+use super::ci::{CiArgs, FailOn, fail_on};
 use super::value::{level, part};
 
 /// Compare two results: what changed and what is the same
@@ -17,7 +18,7 @@ Examples:
   benchmaster compare results/before results/after
   benchmaster compare results/before results/after --band 5% --response headline,latency
   benchmaster compare results/before results/after -o comparison.html
-  benchmaster compare results/main results/branch --fail-on worse --json > comparison.json
+  benchmaster compare results/main results/branch --fail-on regression --junit junit.xml
   benchmaster compare results/quickstart --factor version     two levels within one study
 
 Exit status: 0 nothing changed, 1 something did (see --fail-on), 2 wrong usage, or results that cannot be compared.")]
@@ -42,8 +43,12 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     pub(crate) confidence: Option<f64>,
     /// What gives the exit status 1
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOn::Changed)]
-    pub(crate) fail_on: FailOn,
+    #[arg(long, value_name = "WHAT,...", value_delimiter = ',', default_value = "changed", value_parser = fail_on([
+        FailOn::Never, FailOn::Regression, FailOn::Changed, FailOn::Undecided, FailOn::Warning,
+    ]))]
+    pub(crate) fail_on: Vec<FailOn>,
+    #[command(flatten)]
+    pub(crate) ci: CiArgs,
     /// Compare even if environments differ; differences are listed
     #[arg(long)]
     pub(crate) force: bool,
@@ -53,18 +58,6 @@ pub(crate) struct CompareArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FailOn {
-    /// Nothing
-    Never,
-    /// A regression, or a change of unknown direction
-    Worse,
-    /// Any change
-    Changed,
-    /// Any change, and what could not be decided
-    Undecided,
 }
 
 /// Find where a series of results changes
@@ -78,7 +71,7 @@ pub(crate) enum FailOn {
 Examples:
   benchmaster history results/nightly-*
   benchmaster history results/nightly-* -o history.html
-  benchmaster history results/nightly-* --min-change 5% --fail-on worse --recent 7
+  benchmaster history results/nightly-* --min-change 5% --fail-on regression --recent 7
   benchmaster history --data throughput.csv --response y --json
 
 Exit status: 0 fine, 1 a change that --fail-on names, 2 wrong usage or input.")]
@@ -99,8 +92,9 @@ pub(crate) struct HistoryArgs {
     #[arg(long, value_name = "PART", default_value = "0%", value_parser = part)]
     pub(crate) min_change: f64,
     /// What gives the exit status 1
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOnHistory::Never)]
-    pub(crate) fail_on: FailOnHistory,
+    #[arg(long, value_name = "WHAT", default_value = "never",
+        value_parser = fail_on([FailOn::Never, FailOn::Regression, FailOn::Changed]))]
+    pub(crate) fail_on: FailOn,
     /// Only changes that one of the last N results revealed set exit status 1 [default: all]
     #[arg(long, value_name = "N")]
     pub(crate) recent: Option<usize>,
@@ -110,14 +104,4 @@ pub(crate) struct HistoryArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FailOnHistory {
-    /// Nothing
-    Never,
-    /// A regression, or a change of unknown direction
-    Worse,
-    /// Any change
-    Changed,
 }

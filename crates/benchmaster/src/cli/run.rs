@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use benchmaster_units::TimeSpan;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::change::ChangeArgs;
-use super::compare::FailOn;
+use super::ci::{CiArgs, FailOn, fail_on};
 use super::value::part;
 
 /// Run or resume a study
@@ -35,14 +35,17 @@ pub(crate) struct RunArgs {
     /// until the effects of interest are known (docs/adaptive.md)
     #[arg(long)]
     pub(crate) screen: bool,
+    /// What gives the exit status 1
+    #[arg(long, value_name = "WHAT", default_value = "invalid", value_parser = fail_on([FailOn::Invalid, FailOn::Warning]))]
+    pub(crate) fail_on: FailOn,
+    #[command(flatten)]
+    pub(crate) common: RunCommon,
     #[command(flatten)]
     pub(crate) line: LineArgs,
     #[command(flatten)]
     pub(crate) expect: ExpectArgs,
     #[command(flatten)]
     pub(crate) change: ChangeArgs,
-    #[command(flatten)]
-    pub(crate) common: RunCommon,
 }
 
 /// A study in one line. Several values, separated by commas, make a factor: every combination of levels is run.
@@ -146,17 +149,8 @@ pub(crate) struct RunCommon {
     /// Print no progress
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// What gives the exit status 1
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOnRun::Invalid)]
-    pub(crate) fail_on: FailOnRun,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FailOnRun {
-    /// A run that failed or is invalid, or an operation that failed
-    Invalid,
-    /// A run with a warning, too
-    Warning,
+    #[command(flatten)]
+    pub(crate) ci: CiArgs,
 }
 
 /// Measure a directory or an NFS export in about a minute
@@ -176,6 +170,7 @@ Examples:
   benchmaster quick 'nfs://filer/vol1?version=3' -o results/v3
   benchmaster quick nfs://filer/vol1 --against nfs://other/vol1
   benchmaster quick nfs://filer/vol1 --against 3           the same export by NFSv3
+  benchmaster quick /mnt/main --against /mnt/branch --fail-on regression --junit junit.xml
   benchmaster quick --print /mnt/nfs > my.toml")]
 pub(crate) struct QuickArgs {
     /// What to measure: a directory, usually a mount point, nfs://SERVER/EXPORT, or SERVER:/EXPORT, which the kernel
@@ -184,9 +179,11 @@ pub(crate) struct QuickArgs {
     /// Measure this target too, in turns with the other, and compare: a further target, or an NFS version
     #[arg(long, value_name = "TARGET|VERSION")]
     pub(crate) against: Option<PathBuf>,
-    /// With --against: what gives the exit status 1, besides runs that failed or are invalid
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOn::Never, requires = "against")]
-    pub(crate) fail_if: FailOn,
+    /// What gives the exit status 1; changes need --against
+    #[arg(long, value_name = "WHAT,...", value_delimiter = ',', default_value = "invalid", value_parser = fail_on([
+        FailOn::Invalid, FailOn::Warning, FailOn::Regression, FailOn::Changed, FailOn::Undecided,
+    ]))]
+    pub(crate) fail_on: Vec<FailOn>,
     /// With --against: differences that do not matter: 2% or 0.02
     #[arg(long, value_name = "PART", default_value = "2%", value_parser = part, requires = "against")]
     pub(crate) band: f64,

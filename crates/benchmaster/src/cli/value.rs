@@ -73,6 +73,17 @@ pub(super) fn watch_interval(text: &str) -> Result<TimeSpan, String> {
     right.then_some(span).ok_or_else(|| "write 100ms to 1h".into())
 }
 
+/// Where counters go that Prometheus reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prometheus {
+    Printed,
+    Served(SocketAddr),
+}
+
+pub(super) fn prometheus(text: &str) -> Result<Prometheus, String> {
+    if text == "-" { Ok(Prometheus::Printed) } else { socket_address(text, 12049).map(Prometheus::Served) }
+}
+
 /// The first address of HOST or HOST:PORT.
 pub(super) fn target_address(text: &str) -> Result<SocketAddr, String> {
     const PORT: u16 = 2049;

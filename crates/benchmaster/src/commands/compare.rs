@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
+use benchmaster_analysis::analyze;
 use benchmaster_analysis::compare::{self, Comparison, Options, Responses, compare_levels};
 use benchmaster_record::results::StudyResults;
 use benchmaster_report::Document;
 use benchmaster_report::pages::{self, Compared};
+use benchmaster_report::verdicts::{self, Outcome};
 
-use crate::cli::{CompareArgs, FailOn};
+use crate::cli::CompareArgs;
+use crate::commands::ci;
 use crate::commands::results::{Found, load, write_page};
 use crate::failure::{Failure, Result, Status};
 use crate::output;
@@ -28,6 +31,16 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Status> {
         let factor = args.factor.as_deref().unwrap_or_default();
         (compare_levels(&a, factor, &options).map_err(Failure::wrong_input)?, None)
     };
+    let fails = |outcome| args.fail_on.iter().any(|one| one.includes(outcome));
+    let mut judged = verdicts::of_comparison(&comparison, fails);
+    if fails(Outcome::Warned) {
+        let sides = match &other {
+            Some((_, b)) => vec![("checks of A", &a), ("checks of B", b)],
+            None => vec![("checks", &a)],
+        };
+        judged
+            .extend(sides.into_iter().flat_map(|(name, of)| verdicts::of_checks(name, &analyze(of), fails)));
+    }
     if let Some(path) = &args.output {
         let page = match other {
             Some((b, other)) => sides(&comparison, [&args.a, b], [a, other]),
@@ -36,7 +49,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Status> {
         write_page(path, page).map_err(Failure::of_a_place_given)?;
     }
     output::document(args.json, &comparison, || pages::comparison(&comparison, None))?;
-    Ok(status(&comparison, args.fail_on))
+    ci::publish(&judged, &args.ci, args.b.as_deref().unwrap_or(&args.a), args.json)
 }
 
 /// Results with something to compare.
@@ -59,14 +72,4 @@ fn sides(comparison: &Comparison, directories: [&Path; 2], results: [StudyResult
         Compared { name: &names[n], results, analysis, diagnosis }
     });
     pages::comparison(comparison, Some(sides))
-}
-
-pub(crate) fn status(comparison: &Comparison, fail_on: FailOn) -> Status {
-    let fails = match fail_on {
-        FailOn::Never => false,
-        FailOn::Worse => comparison.worse(),
-        FailOn::Changed => comparison.changed(),
-        FailOn::Undecided => comparison.changed() || comparison.undecided(),
-    };
-    if fails { Status::ChecksFailed } else { Status::Fine }
 }

@@ -8,7 +8,7 @@ use benchmaster_record::results::StudyResults;
 use benchmaster_report::pages;
 use benchmaster_store::{LoadError, Store};
 
-use crate::cli::{FailOnHistory, HistoryArgs};
+use crate::cli::{FailOn, HistoryArgs};
 use crate::commands::data::Csv;
 use crate::commands::results::{load_failure, write_page};
 use crate::failure::{Failure, Result, Status};
@@ -26,9 +26,9 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Status> {
     }
     output::document(args.json, &history, || pages::history(&history))?;
     let fails = match args.fail_on {
-        FailOnHistory::Never => false,
-        FailOnHistory::Worse => history.changed(args.recent, true),
-        FailOnHistory::Changed => history.changed(args.recent, false),
+        FailOn::Regression => history.changed(args.recent, true),
+        FailOn::Changed => history.changed(args.recent, false),
+        _ => false,
     };
     Ok(if fails { Status::ChecksFailed } else { Status::Fine })
 }

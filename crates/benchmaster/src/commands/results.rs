@@ -9,11 +9,12 @@ use benchmaster_record::results::StudyResults;
 use benchmaster_report::details::ResultsDirectory;
 use benchmaster_report::export::{self, Format};
 use benchmaster_report::terminal::{TextOptions, summary};
+use benchmaster_report::verdicts::{self, Verdict};
 use benchmaster_report::{Document, pages};
 use benchmaster_store::{DatabaseError, LoadError, Store};
 use serde::Serialize;
 
-use crate::cli::{AnalyzeArgs, ExportArgs, ExportFormat, FailOnRun, ReportArgs};
+use crate::cli::{AnalyzeArgs, ExportArgs, ExportFormat, FailOn, ReportArgs};
 use crate::commands::analyze_data;
 use crate::failure::{Failure, Result, Status};
 use crate::output;
@@ -150,17 +151,21 @@ impl Found {
         if sound { Status::Fine } else { Status::ChecksFailed }
     }
 
-    /// The same, with warnings where they count.
-    pub(crate) fn failed_by(&self, fail_on: FailOnRun) -> Status {
-        let warned = || self.analysis.treatments.iter().any(|treatment| treatment.warned > 0);
-        if fail_on == FailOnRun::Warning && warned() { Status::ChecksFailed } else { self.status() }
+    /// The same as verdicts, with warnings where they count.
+    pub(crate) fn verdicts(&self, fail_on: &[FailOn]) -> Vec<Verdict> {
+        verdicts::of_checks("checks", &self.analysis, |outcome| {
+            FailOn::Invalid.includes(outcome) || fail_on.iter().any(|one| one.includes(outcome))
+        })
     }
 }
 
 /// Writes a page to its place.
 pub(crate) fn write_page(path: &Path, page: Document) -> Result<()> {
-    let page = page.page()?;
-    output::replace(path, &page).map_err(|error| {
+    write(path, &page.page()?)
+}
+
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
+    output::replace(path, text).map_err(|error| {
         let message = format!("cannot write `{}`: {error}", path.display());
         Failure::failed(anyhow::Error::new(error).context(message))
     })

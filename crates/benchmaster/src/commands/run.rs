@@ -11,7 +11,7 @@ use benchmaster_fleet::controller::FleetError;
 use benchmaster_import::line::{self, Line};
 use benchmaster_lab::virtual_time as lab_virtual_time;
 use benchmaster_record::results::Replication;
-use benchmaster_report::pages;
+use benchmaster_report::{pages, verdicts};
 use benchmaster_runner::{self as runner, Outcome, Request, RunError};
 use benchmaster_store::{CreateError, LockError, OpenError, Store};
 use benchmaster_study::battery;
@@ -24,9 +24,9 @@ use benchmaster_workload::execute::ExecuteError;
 use jiff::{Timestamp, Zoned};
 use signal_hook::flag;
 
-use crate::cli::{ChangeArgs, LineArgs, QuickArgs, RunArgs, RunCommon};
+use crate::cli::{ChangeArgs, FailOn, LineArgs, QuickArgs, RunArgs, RunCommon};
 use crate::commands::results::{Found, is_wrong_directory, load};
-use crate::commands::{compare, load_study, mistakes, parse, plan_of, print_warnings, virtual_time};
+use crate::commands::{ci, load_study, mistakes, parse, plan_of, print_warnings, virtual_time};
 use crate::failure::{Failure, Result, Status, is_no_place};
 use crate::output;
 use crate::progress::Reporter;
@@ -65,12 +65,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<Status> {
              in `[lab]`",
         ));
     }
+    let fail_on = &[args.fail_on];
     match own {
         Some(target) => {
             let (directory, again) = own_results(&plan, &target, &args.common);
-            carry_out(&plan, &directory, &again, &args.common)
+            carry_out(&plan, &directory, &again, &args.common, fail_on)
         }
-        None => carry_out(&plan, &results_directory(&plan, &args.common), SAME, &args.common),
+        None => carry_out(&plan, &results_directory(&plan, &args.common), SAME, &args.common, fail_on),
     }
 }
 
@@ -124,7 +125,7 @@ fn on_virtual_time(plan: &Plan, args: &RunArgs) -> Result<Status> {
     virtual_time::run(plan, &directory, args.common.quiet, &stop)?;
     let status = match passing {
         Some(_) => Status::Fine,
-        None => conclude(Outcome::Complete, &directory, SAME, &args.common)?,
+        None => conclude(Outcome::Complete, &directory, SAME, &args.common, &[args.fail_on])?,
     };
     match virtual_time::expect(plan, &directory, &args.expect)? {
         Status::Fine => Ok(status),
@@ -142,6 +143,12 @@ pub(crate) fn quick(args: &QuickArgs) -> Result<Status> {
         Some(other) => Some(other_target(&target, other)?),
         None => None,
     };
+    if against.is_none() && args.fail_on.iter().any(|one| one.compares()) {
+        return Err(Failure::wrong(
+            "`--fail-on` regression, changed and undecided are about a comparison: name the other target with \
+             `--against TARGET`, or compare results with `benchmaster compare A B`",
+        ));
+    }
     let text = battery::quick(&target, against.as_ref(), args.duration);
     if args.print {
         output::print(&text)?;
@@ -150,11 +157,11 @@ pub(crate) fn quick(args: &QuickArgs) -> Result<Status> {
     let plan = plan_of(&parse("the quick battery", &text, &ChangeArgs::default())?)?;
     let (directory, again) = own_results(&plan, &target, &args.common);
     if against.is_none() {
-        return carry_out(&plan, &directory, &again, &args.common);
+        return carry_out(&plan, &directory, &again, &args.common, &args.fail_on);
     }
     let outcome = measure(&plan, &directory, &again, args.common.quiet)?;
     if outcome == Outcome::Stopped {
-        return conclude(outcome, &directory, &again, &args.common);
+        return conclude(outcome, &directory, &again, &args.common, &args.fail_on);
     }
     let found = Found::load(&directory)?;
     let options = Options { responses: Responses::Headlines, band: args.band, confidence: None };
@@ -165,10 +172,10 @@ pub(crate) fn quick(args: &QuickArgs) -> Result<Status> {
     if !args.common.json {
         output::print(&format!("report: {}\n", report.display()))?;
     }
-    Ok(match found.failed_by(args.common.fail_on) {
-        Status::Fine => compare::status(&comparison, args.fail_if),
-        failed => failed,
-    })
+    let mut judged =
+        verdicts::of_comparison(&comparison, |outcome| args.fail_on.iter().any(|one| one.includes(outcome)));
+    judged.extend(found.verdicts(&args.fail_on));
+    ci::publish(&judged, &args.common.ci, &directory, args.common.json)
 }
 
 /// As options of a mount have them.
@@ -243,13 +250,19 @@ fn target_of(place: Option<&Path>) -> Result<Target> {
 }
 
 /// `again` is what goes on with the study if it is stopped.
-fn carry_out(plan: &Plan, directory: &Path, again: &str, common: &RunCommon) -> Result<Status> {
+fn carry_out(
+    plan: &Plan,
+    directory: &Path,
+    again: &str,
+    common: &RunCommon,
+    fail_on: &[FailOn],
+) -> Result<Status> {
     let outcome = measure(plan, directory, again, common.quiet)?;
     // The host prints what a guest on virtual time found: it gets the results.
     if lab_virtual_time::is_inside() {
         return Ok(Status::Fine);
     }
-    conclude(outcome, directory, again, common)
+    conclude(outcome, directory, again, common, fail_on)
 }
 
 /// All runs of a study, with the stages that their results ask for.
@@ -305,7 +318,13 @@ fn add_stage(plan: &Plan, directory: &Path) -> Result<bool> {
     Ok(true)
 }
 
-fn conclude(outcome: Outcome, directory: &Path, again: &str, common: &RunCommon) -> Result<Status> {
+fn conclude(
+    outcome: Outcome,
+    directory: &Path,
+    again: &str,
+    common: &RunCommon,
+    fail_on: &[FailOn],
+) -> Result<Status> {
     let results = load(directory)?;
     if outcome == Outcome::Stopped && results.runs.is_empty() {
         output::note(&format!("interrupted before the first run was done; {again} begins again"));
@@ -325,10 +344,10 @@ fn conclude(outcome: Outcome, directory: &Path, again: &str, common: &RunCommon)
         ));
     }
     report?;
-    Ok(match outcome {
-        Outcome::Stopped => Status::Interrupted,
-        Outcome::Complete => found.failed_by(common.fail_on),
-    })
+    match outcome {
+        Outcome::Stopped => Ok(Status::Interrupted),
+        Outcome::Complete => ci::publish(&found.verdicts(fail_on), &common.ci, directory, common.json),
+    }
 }
 
 /// A signal that ends commands stops the study; a second one ends the process at once.

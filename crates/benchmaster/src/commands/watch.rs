@@ -12,9 +12,10 @@ use benchmaster_watch::{Action, Key, Screen};
 use serde_json::json;
 
 use crate::cli::WatchArgs;
-use crate::failure::{Result, Status};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
+mod exporter;
 mod keyboard;
 mod source;
 mod terminal;
@@ -28,6 +29,15 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<Status> {
     let interactive = !text && io::stdin().is_terminal() && io::stdout().is_terminal();
     let count = if args.once { Some(1) } else { args.count };
     let study = args.target.as_deref().filter(|path| args.mountstats.is_none() && is_results(path));
+    if let Some(how) = args.prometheus {
+        if let Some(directory) = study {
+            return Err(Failure::wrong(format!(
+                "`{}` is a study, and `--prometheus` is for mounts: name a mount, or none for all of them",
+                directory.display()
+            )));
+        }
+        return exporter::export(&Source::new(args.target.as_deref(), args.mountstats.as_deref())?, how);
+    }
     match (study, interactive) {
         (Some(directory), true) => terminal::run(&mut StudyScreen::new(directory), args.interval.0),
         (Some(directory), false) => follow_study(directory, args, count),

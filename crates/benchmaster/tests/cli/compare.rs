@@ -13,7 +13,7 @@ use crate::place::{Place, snapshot, stderr, stdout, transcript};
 const THROUGHPUT: &str = "write.throughput";
 
 /// Results of 4 cells × `replicates` runs that all count, the throughput of writes being `values(cell, replicate)`.
-fn results(replicates: u32, values: impl Fn(u32, u32) -> f64) -> StudyResults {
+pub(crate) fn results(replicates: u32, values: impl Fn(u32, u32) -> f64) -> StudyResults {
     of_cells(4, replicates, values)
 }
 
@@ -29,12 +29,12 @@ fn of_cells(cells: u32, replicates: u32, values: impl Fn(u32, u32) -> f64) -> St
 }
 
 /// 100 to 400 MB/s, ±0.5 % between replicates.
-fn level(cell: u32, replicate: u32) -> f64 {
+pub(crate) fn level(cell: u32, replicate: u32) -> f64 {
     let noise = [0.0, 0.004, -0.005, 0.002, -0.001][replicate as usize % 5];
     1e8 * f64::from(cell + 1) * (1.0 + noise)
 }
 
-fn write(place: &Place, name: &str, results: &StudyResults) {
+pub(crate) fn write(place: &Place, name: &str, results: &StudyResults) {
     synthetic::write(&place.path(name), results).unwrap();
 }
 
@@ -79,7 +79,9 @@ fn one_cell_that_changed_is_found_and_named() {
     assert!((cell["ranks"]["p_holm"].as_f64().unwrap() - 8.0 / 252.0).abs() < 1e-12);
     assert_eq!(found["family"], 5);
 
-    for (fail_on, there, back) in [("never", 0, 0), ("worse", 1, 0), ("changed", 1, 1), ("undecided", 1, 1)] {
+    for (fail_on, there, back) in
+        [("never", 0, 0), ("regression", 1, 0), ("changed", 1, 1), ("undecided", 1, 1)]
+    {
         let status = |a, b| {
             place.run(&["compare", a, b, "--response", THROUGHPUT, "--fail-on", fail_on]).status.code()
         };
@@ -266,7 +268,7 @@ fn a_history_has_change_points_in_the_order_of_time() {
         assert_eq!(changes[0]["direction"], "worse");
         revealed = revealed.max(changes[0]["found"].as_u64().unwrap());
     }
-    let recent = |n: u64| with(&["--fail-on", "worse", "--recent", &n.to_string()]).status.code();
+    let recent = |n: u64| with(&["--fail-on", "regression", "--recent", &n.to_string()]).status.code();
     // The last results that reveal it are those from `found` on.
     assert_eq!((recent(14 - revealed), recent(14 - revealed - 1)), (Some(1), Some(0)));
     let large = json(&with(&["--min-change", "30%", "--json"]));

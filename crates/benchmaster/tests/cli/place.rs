@@ -248,7 +248,7 @@ const FILTERS: &[(&str, &str)] = &[
     (r"(?s)\nvalidity\n.*?\n\n", "\nvalidity\n[CHECKS]\n\n"),
     (r"(?s)\nfindings[:,] .*?\nreport: ", "\n[FINDINGS AND VALIDITY]\nreport: "),
     (r"; (warnings: [^(\n]*|INVALID [^\n]*)", ""),
-    (r"\d+(\.\d+)? [KMGT]?B/s", "[RATE]"),
+    (r"\d+(\.\d+)? [kMGT]?B/s", "[RATE]"),
     (r" ?\(about [^)]* left\)", " ([TIME] left)"),
     (r"benchmaster \d+\.\d+\.\d+", "benchmaster [VERSION]"),
 ];

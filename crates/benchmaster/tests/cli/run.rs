@@ -38,10 +38,13 @@ fn without_numbers(text: &str) -> String {
         };
         let cell = |word: &str| match word {
             word if number(word) => "#".to_owned(),
-            "KB/s" | "MB/s" | "GB/s" | "ns" | "µs" | "ms" => "[UNIT]".to_owned(),
+            "kB/s" | "MB/s" | "GB/s" | "ns" | "µs" | "ms" => "[UNIT]".to_owned(),
             word => word.to_owned(),
         };
-        lines.push(line.split_whitespace().map(cell).collect::<Vec<_>>().join(" "));
+        let line = line.split_whitespace().map(cell).collect::<Vec<_>>().join(" ");
+        // On a busy host an interval may reach below 0, and is then shown with its ends.
+        let interval = regex_lite::Regex::new(r"\(\S+ to \S+\)").unwrap();
+        lines.push(interval.replace_all(&line, "± #").into_owned());
     }
     lines.join("\n") + "\n"
 }

@@ -174,7 +174,7 @@ fn quick_measures_two_targets_in_turns_and_compares_them() {
     assert!(urls(1).len() == 5 && urls(1).iter().all(|url| url.ends_with("version=3")), "{:?}", urls(1));
     // Two directories, and a verdict that fails.
     std::fs::create_dir(place.path("other")).unwrap();
-    let arguments = ["quick", "target", "--against", "other", "--duration", "20ms", "--fail-if", "undecided"];
+    let arguments = ["quick", "target", "--against", "other", "--duration", "20ms", "--fail-on", "undecided"];
     let output = place.run(&arguments);
     assert!(stdout(&output).contains("\nResponses\n"), "{}", transcript(&output));
     assert!([Some(0), Some(1)].contains(&output.status.code()), "{}", transcript(&output));

@@ -116,7 +116,8 @@ impl Interval {
     }
 }
 
-fn sum(operations: &[Operation]) -> Operation {
+/// All of them together, without a name.
+pub(super) fn sum<'a>(operations: impl IntoIterator<Item = &'a Operation>) -> Operation {
     let mut sum = Operation::default();
     for one in operations {
         sum.ops = sum.ops.saturating_add(one.ops);
