@@ -3,6 +3,7 @@
 mod analyze;
 mod change;
 mod compare;
+mod complete;
 mod diagnose;
 mod extend;
 mod import;
@@ -26,6 +27,7 @@ use self::value::watch_interval;
 pub(crate) use self::analyze::{AnalyzeArgs, ModelArgs, Polynomials, SumsType};
 pub(crate) use self::change::ChangeArgs;
 pub(crate) use self::compare::{CompareArgs, FailOn, FailOnHistory, HistoryArgs};
+pub(crate) use self::complete::COMPLETE;
 pub(crate) use self::diagnose::DiagnoseArgs;
 pub(crate) use self::extend::ExtendArgs;
 pub(crate) use self::import::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportPcap, ImportStrace};
@@ -114,7 +116,7 @@ Examples:
   benchmaster watch results/quickstart    a study that `benchmaster run` is carrying out")]
 pub(crate) struct WatchArgs {
     /// A mount, or the results directory of a study [default: all NFS mounts]
-    #[arg(value_name = "MOUNT|DIR")]
+    #[arg(value_name = "MOUNT|DIR", add = complete::results())]
     pub(crate) target: Option<PathBuf>,
     /// Time between two readings
     #[arg(short, long, value_name = "TIME", value_parser = watch_interval, default_value = "1s")]
@@ -171,6 +173,7 @@ pub(crate) enum WorkloadsCommand {
     /// Print a built-in workload as it stands in a study file
     Show {
         /// Its name
+        #[arg(add = complete::workloads())]
         name: String,
         /// In full: filesets, groups of workers, flow of operations
         #[arg(long)]

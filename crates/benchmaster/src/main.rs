@@ -11,6 +11,7 @@ mod signals;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
+use clap_complete::CompleteEnv;
 
 use crate::cli::{Cli, Command};
 use crate::failure::Status;
@@ -21,6 +22,8 @@ use crate::failure::Status;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // When a shell asks for completions: prints them, and ends.
+    CompleteEnv::with_factory(cli::command).var(cli::COMPLETE).complete();
     let cli = match Cli::from_arg_matches(&cli::command().get_matches()) {
         Ok(cli) => cli,
         Err(error) => error.exit(),

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::change::ChangeArgs;
 use super::compare::FailOn;
+use super::complete::{results, studies};
 use super::value::part;
 
 /// Run or resume a study
@@ -29,7 +30,7 @@ Examples:
 pub(crate) struct RunArgs {
     /// The study file. With --rw or --create what to measure, as for `quick`: a directory, nfs://SERVER/EXPORT, SERVER:/EXPORT or
     /// a line of fstab [default: the embedded server]
-    #[arg(value_name = "STUDY|TARGET")]
+    #[arg(value_name = "STUDY|TARGET", add = studies())]
     pub(crate) study: Option<PathBuf>,
     /// Run a fraction of the treatments first, then only those needed to resolve what it leaves ambiguous,
     /// until the effects of interest are known (docs/adaptive.md)
@@ -138,7 +139,7 @@ pub(crate) struct ExpectArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RunCommon {
     /// Results directory [default: results/NAME of the study; for `quick` and a line, results/NAME-TARGET-TIME]
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", add = results())]
     pub(crate) output: Option<PathBuf>,
     /// Print the analysis as JSON instead of the summary
     #[arg(long)]
