@@ -4,6 +4,7 @@ mod bar;
 mod cli;
 mod commands;
 mod failure;
+mod json_lines;
 mod output;
 mod progress;
 mod signals;
@@ -14,7 +15,6 @@ use clap::FromArgMatches as _;
 use clap_complete::CompleteEnv;
 
 use crate::cli::{Cli, Command};
-use crate::failure::Status;
 
 /// The allocator of the C library musl has one lock for all threads.
 #[cfg(target_env = "musl")]
@@ -58,10 +58,5 @@ fn main() -> ExitCode {
         output::error(&failure);
         failure.status
     });
-    ExitCode::from(match status {
-        Status::Fine => 0,
-        Status::ChecksFailed => 1,
-        Status::WrongInput => 2,
-        Status::Interrupted => 130,
-    })
+    ExitCode::from(status.code())
 }

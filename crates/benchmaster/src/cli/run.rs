@@ -144,6 +144,9 @@ pub(crate) struct RunCommon {
     /// Print the analysis as JSON instead of the summary
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print what happens as one JSON object per line, and everything for people on standard error (docs/watch.md)
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) json_lines: bool,
     /// Print no progress
     #[arg(short, long)]
     pub(crate) quiet: bool,
