@@ -282,7 +282,7 @@ fn last_minute(study: &Study, live: &Live, rows: usize, width: usize) -> Vec<Lin
                 let ago = live.written_ms.saturating_sub(*written_ms) as f64;
                 ago < from && ago + 1e3 * rates.interval_s > until
             };
-            study.past.iter().filter(within).filter_map(|(_, rates)| of(rates)).last()
+            study.past.iter().filter(within).filter_map(|(_, rates)| of(rates)).next_back()
         };
         (0..columns).map(column).collect()
     };
