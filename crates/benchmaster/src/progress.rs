@@ -238,9 +238,10 @@ impl Reporter {
 /// Rates of the last second, where something is measured. They are of this moment, not results, and have no intervals.
 fn moment(live: &Live) -> Option<String> {
     let rates = live.rates.as_ref()?;
-    let bytes = (rates.bytes_per_s > 0.0)
-        .then(|| format!(", {}", format::rate(rates.bytes_per_s)))
-        .unwrap_or_default();
+    let bytes = match rates.bytes_per_s {
+        bytes if bytes > 0.0 => format!(", {}", format::rate(bytes)),
+        _ => String::new(),
+    };
     let latency =
         rates.mean_latency_s.map(|seconds| format!(", mean latency {}", format::time(seconds * 1e9)));
     let operations = format::short_before_unit(rates.operations_per_s);

@@ -156,7 +156,8 @@ fn trouble_in_between_keeps_the_last_state() {
     );
     study.take(Ok(state(42, 1)));
     let line = "wan-nfs: run 8 of 60+; version=v41 delay=6.87ms io_size=64KiB, replicate 2; write: measure 42.0 of 60.0 s; \
-                4.72k ops/s, 262 MB/s; 1 client, 0 errors";
+                4.72k ops/s, 262 MB/s; mean latency 1.30 ms; write.throughput ±2.1 % (95 %) after 3 of 5 to 20 \
+                runs, goal 5 %; 1 client, 0 errors";
     assert_eq!(study.line(NOW), line);
 }
 

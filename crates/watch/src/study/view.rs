@@ -73,9 +73,12 @@ impl StudyView {
         let remark: Vec<Line> = remark.into_iter().map(|text| Line::styled(text, style)).collect();
         let remark_rows = if remark.is_empty() { 0 } else { remark.len() + 1 };
         let messages = live.map_or(0, |live| live.messages.len()).min(area.height / 8);
-        let about = if live.is_some() { 6 } else { 0 };
-        // A heading and the plot, where there is room beside the clients.
-        let plotted = if live.is_some() { (area.height / 4).min(12) } else { 0 };
+        // The plot with its heading has room beside the clients on higher terminals.
+        let (about, plotted) = match area.height {
+            _ if live.is_none() => (0, 0),
+            height @ 20.. => (6, (height / 4).min(12)),
+            _ => (6, 0),
+        };
         let said = messages + usize::from(messages > 0);
         let heights = [Some(1), Some(remark_rows), Some(about), Some(plotted), None, Some(said), Some(1)];
         let [head, remark_area, about, plotted, clients, said, foot] = area.rows(heights);
@@ -261,11 +264,15 @@ fn facts(live: &Live, goes_on: bool, width: usize) -> Vec<Line> {
         None => lines.extend([label("run").then_styled("between runs", DIM), Line::default()]),
     }
     lines.push(match &live.rates {
-        Some(rates) => rates_line(label("rates"), rates, live.errors),
+        Some(rates) => rates_line(label("rates"), rates),
         None => label("rates").then_styled("none outside of the measured phase", DIM),
     });
     let certain = live.run.as_ref().and_then(|run| precision(&run.precision));
-    lines.push(label("so far").then(front(&certain.unwrap_or_default(), width.saturating_sub(7))));
+    let errors = plural(live.errors as usize, "error");
+    let room = width.saturating_sub(7 + errors.len());
+    let certain = certain.map(|text| front(&format!("; {text}"), room));
+    let line = label("so far").then_styled(errors, if live.errors > 0 { BAD } else { PLAIN });
+    lines.push(line.then(certain.unwrap_or_default()));
     lines
 }
 
@@ -304,7 +311,7 @@ fn last_minute(study: &Study, live: &Live, rows: usize, width: usize) -> Vec<Lin
     std::iter::once(head).chain(both.map(line)).collect()
 }
 
-fn rates_line(label: Line, rates: &Rates, errors: u64) -> Line {
+fn rates_line(label: Line, rates: &Rates) -> Line {
     let per_s = if rates.errors_per_s > 0.0 {
         format!(", {} errors/s", short(rates.errors_per_s))
     } else {
@@ -315,10 +322,6 @@ fn rates_line(label: Line, rates: &Rates, errors: u64) -> Line {
         .then(format!("{} ops/s", short(rates.operations_per_s)))
         .then_styled(per_s, BAD)
         .then(format!(", {}B/s{latency}", spaced(rates.bytes_per_s)))
-        .then_styled(
-            format!(", {} so far", plural(errors as usize, "error")),
-            if errors > 0 { BAD } else { DIM },
-        )
 }
 
 /// The latest messages, with the time of day in UTC.
