@@ -15,9 +15,9 @@ pub(crate) struct Bar {
     /// What is done, of `length`.
     pub(crate) position: u64,
     pub(crate) length: u64,
-    /// Text beside the bar, and in the line below it.
+    /// Text beside the bar, and in the lines below it.
     pub(crate) beside: String,
-    pub(crate) below: String,
+    pub(crate) below: Vec<String>,
     drawn: Option<Instant>,
     /// Lines that stand on the terminal.
     lines: usize,
@@ -66,9 +66,7 @@ impl Bar {
         let done = (room as u64).saturating_mul(self.position.min(self.length)) / self.length.max(1);
         let bar = "█".repeat(done as usize) + &"░".repeat(room - done as usize);
         let mut lines = vec![cut(&format!("{bar} {beside}"), columns)];
-        if !self.below.is_empty() {
-            lines.push(cut(&output::harmless(&self.below, false), columns));
-        }
+        lines.extend(self.below.iter().map(|line| cut(&output::harmless(line, false), columns)));
         lines
     }
 }
@@ -91,7 +89,7 @@ mod tests {
     fn a_bar_fills_the_width() {
         let bar = Bar { position: 3, length: 4, beside: "3/4 runs".into(), ..Bar::default() };
         assert_eq!(bar.text(17), ["██████░░ 3/4 runs"]);
-        let bar = Bar { below: "io_size=1MiB\x1b, replicate 2".into(), position: 9, ..bar };
+        let bar = Bar { below: vec!["io_size=1MiB\x1b, replicate 2".into()], position: 9, ..bar };
         assert_eq!(bar.text(17), ["████████ 3/4 runs", "io_size=1MiB\\u001"]);
         assert_eq!(bar.text(6), [" 3/4 r", "io_siz"]);
         assert_eq!(Bar::default().text(3), ["░░ "]);

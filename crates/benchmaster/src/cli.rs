@@ -4,6 +4,7 @@ mod analyze;
 mod change;
 mod ci;
 mod compare;
+mod complete;
 mod diagnose;
 mod extend;
 mod import;
@@ -28,6 +29,7 @@ pub(crate) use self::analyze::{AnalyzeArgs, ModelArgs, Polynomials, SumsType};
 pub(crate) use self::change::ChangeArgs;
 pub(crate) use self::ci::{CiArgs, FailOn, Service};
 pub(crate) use self::compare::{CompareArgs, HistoryArgs};
+pub(crate) use self::complete::COMPLETE;
 pub(crate) use self::diagnose::DiagnoseArgs;
 pub(crate) use self::extend::ExtendArgs;
 pub(crate) use self::import::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportPcap, ImportStrace};
@@ -118,7 +120,7 @@ Examples:
   benchmaster watch results/quickstart    a study that `benchmaster run` is carrying out")]
 pub(crate) struct WatchArgs {
     /// A mount, or the results directory of a study [default: all NFS mounts]
-    #[arg(value_name = "MOUNT|DIR")]
+    #[arg(value_name = "MOUNT|DIR", add = complete::results())]
     pub(crate) target: Option<PathBuf>,
     /// Time between two readings
     #[arg(short, long, value_name = "TIME", value_parser = watch_interval, default_value = "1s")]
@@ -180,6 +182,7 @@ pub(crate) enum WorkloadsCommand {
     /// Print a built-in workload as it stands in a study file
     Show {
         /// Its name
+        #[arg(add = complete::workloads())]
         name: String,
         /// In full: filesets, groups of workers, flow of operations
         #[arg(long)]

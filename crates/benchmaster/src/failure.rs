@@ -11,6 +11,18 @@ pub(crate) enum Status {
     Interrupted,
 }
 
+impl Status {
+    /// The exit status of the process.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::ChecksFailed => 1,
+            Self::WrongInput => 2,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {

@@ -4,6 +4,7 @@ mod bar;
 mod cli;
 mod commands;
 mod failure;
+mod json_lines;
 mod output;
 mod progress;
 mod signals;
@@ -11,9 +12,9 @@ mod signals;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
+use clap_complete::CompleteEnv;
 
 use crate::cli::{Cli, Command};
-use crate::failure::Status;
 
 /// The allocator of the C library musl has one lock for all threads.
 #[cfg(target_env = "musl")]
@@ -21,6 +22,8 @@ use crate::failure::Status;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // When a shell asks for completions: prints them, and ends.
+    CompleteEnv::with_factory(cli::command).var(cli::COMPLETE).complete();
     let cli = match Cli::from_arg_matches(&cli::command().get_matches()) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
@@ -55,10 +58,5 @@ fn main() -> ExitCode {
         output::error(&failure);
         failure.status
     });
-    ExitCode::from(match status {
-        Status::Fine => 0,
-        Status::ChecksFailed => 1,
-        Status::WrongInput => 2,
-        Status::Interrupted => 130,
-    })
+    ExitCode::from(status.code())
 }

@@ -120,7 +120,7 @@ pub(crate) fn error(failure: &Failure) {
 }
 
 /// An error with its causes, without those that an outer message contains.
-fn chain(error: &anyhow::Error) -> String {
+pub(crate) fn chain(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
+use benchmaster_record::live::Live;
 use benchmaster_record::results::{RunRecord, Severity, TreatmentRecord};
 use benchmaster_runner::{ClientProgress, ClientState, RunEvent};
 use benchmaster_study::plan::{Estimate, Plan};
 use benchmaster_telemetry::Environment;
 use benchmaster_units::format::{self, rounded};
+use benchmaster_watch::study::precision;
 use benchmaster_workload::execute::Progress;
 
 use crate::bar::Bar;
@@ -29,12 +30,7 @@ pub(crate) struct Reporter {
     planned: u64,
     /// Runs stored by all sessions; `None` before the results directory is open.
     stored: Option<u64>,
-    /// Runs done by this session, and since when.
-    done: u64,
-    began: Instant,
     current: String,
-    /// Time left, as it is beside the bar.
-    left: String,
 }
 
 impl Reporter {
@@ -53,14 +49,12 @@ impl Reporter {
             planned: estimate.runs_min,
             estimate,
             stored: None,
-            done: 0,
-            began: Instant::now(),
             current: String::new(),
-            left: String::new(),
         }
     }
 
-    pub(crate) fn take(&mut self, event: &RunEvent<'_>) {
+    /// What happens, and the state of the study then.
+    pub(crate) fn take(&mut self, event: &RunEvent<'_>, live: &Live) {
         match event {
             RunEvent::AlreadyComplete { done } => {
                 let runs = format::plural(*done as usize, "run");
@@ -68,31 +62,30 @@ impl Reporter {
             }
             RunEvent::Begun { done, interruptions, environments, scratch } => {
                 self.begun(*done, *interruptions);
+                self.show(live, Vec::new());
                 if self.announces {
                     self.place(environments, *scratch);
                 }
             }
-            RunEvent::RunBegins { position, treatment, replicate } => {
-                self.planned = self.planned.max(u64::from(*position) + 1);
+            RunEvent::RunBegins { treatment, replicate, .. } => {
+                self.planned = live.runs.total;
                 self.current = format!("{}, replicate {}", treatment.label, replicate + 1);
-                if let Some(bar) = &mut self.bar {
-                    bar.length = self.planned;
-                    bar.below.clone_from(&self.current);
-                }
-                self.at(u64::from(*position), None);
+                self.show(live, vec![self.current.clone()]);
             }
             RunEvent::Waiting { block, until } => {
                 let text =
                     format!("waits until {} for the block `{block}`", until.strftime("%Y-%m-%d %H:%M"));
-                if let Some(bar) = &mut self.bar {
-                    bar.below.clone_from(&text);
-                }
+                self.show(live, vec![text.clone()]);
                 self.line(&text);
             }
             RunEvent::Note(text) => self.line(text),
             RunEvent::Retry { reason } => self.line(&format!("{}: tried again: {reason}", self.current)),
-            RunEvent::Progress { workload, progress, clients } => self.progress(workload, progress, clients),
-            RunEvent::RunStored { run, treatment } => self.run_stored(run, treatment),
+            RunEvent::Progress { workload, progress, clients } => {
+                if self.bar.is_some() {
+                    self.show(live, self.lines(workload, progress, clients, live));
+                }
+            }
+            RunEvent::RunStored { run, treatment } => self.run_stored(run, treatment, live),
         }
     }
 
@@ -114,12 +107,12 @@ impl Reporter {
         })
     }
 
-    /// Moves the bar to a number of runs, after which some time is left.
-    fn at(&mut self, position: u64, rest: Option<f64>) {
+    /// Shows how far the study is, and what goes on.
+    fn show(&mut self, live: &Live, below: Vec<String>) {
         let Some(bar) = &mut self.bar else { return };
-        bar.position = position;
-        self.left = rest.map_or_else(|| std::mem::take(&mut self.left), left);
-        bar.beside = format!("{position}/{} runs, {}", bar.length, self.left);
+        (bar.position, bar.length, bar.below) = (live.runs.stored, live.runs.total, below);
+        let left = live.runs.seconds_left.map(|seconds| format!(", {}", left(seconds)));
+        bar.beside = format!("{}/{} runs{}", bar.position, bar.length, left.unwrap_or_default());
         bar.show();
     }
 
@@ -132,7 +125,7 @@ impl Reporter {
     }
 
     fn begun(&mut self, done: u32, interruptions: usize) {
-        (self.began, self.stored) = (Instant::now(), Some(done.into()));
+        self.stored = Some(done.into());
         self.planned = self.planned.max(done.into());
         let time = &self.estimate.time;
         let left = self.planned.saturating_sub(done.into()) as f64 / self.planned.max(1) as f64;
@@ -149,7 +142,6 @@ impl Reporter {
             };
             self.line(&format!("{}: {runs}; about {rest}{unknown}", self.study));
         }
-        self.at(done.into(), Some(0.5 * (rest.low + rest.high)));
     }
 
     fn place(&mut self, environments: &BTreeMap<String, Environment>, scratch: Option<&Path>) {
@@ -181,26 +173,34 @@ impl Reporter {
         }
     }
 
-    fn progress(&mut self, workload: &str, progress: &Progress, clients: &[ClientProgress]) {
-        let Some(bar) = &mut self.bar else { return };
-        let time = match progress.length {
-            Some(length) => format!("{:.0} of {:.0} s", progress.elapsed.as_secs_f64(), length.as_secs_f64()),
-            None => format!("{:.0} s", progress.elapsed.as_secs_f64()),
+    /// The run in flight, its rates at this moment, and how certain its treatment is so far.
+    fn lines(
+        &self,
+        workload: &str,
+        progress: &Progress,
+        clients: &[ClientProgress],
+        live: &Live,
+    ) -> Vec<String> {
+        let elapsed = progress.elapsed.as_secs_f64();
+        let time = match progress.length.map(|length| length.as_secs_f64()) {
+            Some(length) if length < 10.0 => format!("{elapsed:.1} of {length:.1} s"),
+            Some(length) => format!("{elapsed:.0} of {length:.0} s"),
+            None => format!("{elapsed:.0} s"),
         };
-        let done = amount(progress.done.bytes, progress.done.operations);
-        let done = done.map_or_else(String::new, |done| format!(", {done}"));
-        let behind = slowest(clients);
-        bar.below = format!("{}: {workload}, {} {time}{done}{behind}", self.current, progress.phase);
-        bar.show();
+        let run = format!("{}: {workload}, {} {time}", self.current, progress.phase);
+        let done = || amount(progress.done.bytes, progress.done.operations);
+        let now = moment(live).or_else(|| Some(format!("{} so far", done()?)));
+        let errors = format!("{} so far", format::plural(live.errors as usize, "error"));
+        let now = now.map_or_else(|| errors.clone(), |now| format!("{now}, {errors}"));
+        let precision = live.run.as_ref().and_then(|run| precision(&run.precision));
+        [run, format!("live: {now}")].into_iter().chain(slowest(clients)).chain(precision).collect()
     }
 
-    fn run_stored(&mut self, run: &RunRecord, treatment: &TreatmentRecord) {
-        self.done += 1;
+    fn run_stored(&mut self, run: &RunRecord, treatment: &TreatmentRecord, live: &Live) {
         self.stored = self.stored.map(|stored| stored + 1);
         let position = u64::from(run.position) + 1;
-        let rest = self.began.elapsed().as_secs_f64() / self.done as f64
-            * self.planned.saturating_sub(position) as f64;
-        self.at(position, Some(rest));
+        self.show(live, Vec::new());
+        let rest = live.runs.seconds_left.unwrap_or_default();
         let head =
             format!("[{position}/{}] {}, replicate {}", self.of(), treatment.label, run.key.replicate + 1);
         let time = if position < self.planned { format!(" ({})", left(rest)) } else { String::new() };
@@ -235,19 +235,27 @@ impl Reporter {
     }
 }
 
+/// Rates of the last second, where something is measured. They are of this moment, not results, and have no intervals.
+fn moment(live: &Live) -> Option<String> {
+    let rates = live.rates.as_ref()?;
+    let bytes = match rates.bytes_per_s {
+        bytes if bytes > 0.0 => format!(", {}", format::rate(bytes)),
+        _ => String::new(),
+    };
+    let latency =
+        rates.mean_latency_s.map(|seconds| format!(", mean latency {}", format::time(seconds * 1e9)));
+    let operations = format::short_before_unit(rates.operations_per_s);
+    Some(format!("{operations}ops/s{bytes}{}", latency.unwrap_or_default()))
+}
+
 /// The process of clients that has done least, of more than one: all others wait for it.
-fn slowest(clients: &[ClientProgress]) -> String {
+fn slowest(clients: &[ClientProgress]) -> Option<String> {
     let working = |client: &&ClientProgress| client.state == ClientState::Working;
     let least =
         clients.iter().filter(working).min_by_key(|client| (client.done.bytes, client.done.operations));
-    match least.filter(|_| clients.len() > 1) {
-        None => String::new(),
-        Some(client) => {
-            let done = amount(client.done.bytes, client.done.operations);
-            let done = done.unwrap_or_else(|| "0 operations".into());
-            format!("; {} clients, slowest {} with {done}", clients.len(), client.name)
-        }
-    }
+    let client = least.filter(|_| clients.len() > 1)?;
+    let done = amount(client.done.bytes, client.done.operations).unwrap_or_else(|| "0 operations".into());
+    Some(format!("{} clients, slowest {} with {done}", clients.len(), client.name))
 }
 
 /// Bytes, or operations where no bytes were moved.

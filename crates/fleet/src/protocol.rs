@@ -28,7 +28,7 @@ mod bytes;
 pub(crate) use self::batch::{RECORDS, TraceBatch};
 
 /// Version of the protocol. Agents and controller are of one version of the program, and have the same.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -278,7 +278,7 @@ mod tests {
             phase: Phase::Verify,
             elapsed: Duration::from_nanos(1),
             length: None,
-            done: Done { operations: u64::MAX, bytes: 0, errors: 1 },
+            done: Done { operations: u64::MAX, bytes: 0, errors: 1, latency_ns: u64::MAX },
         };
         let messages = [
             Message::Call(Request::Hello(hello)),

@@ -1,4 +1,4 @@
-//! The state of a running study, as the runner publishes it about once a second for those who watch.
+//! The state of a running study, as the runner publishes it about twice a second for those who watch.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::phase::Phase;
 
 /// The version of the format that this program writes and reads.
 pub const FORMAT: u32 = 1;
-/// Older states are not of a running study: ten times the interval at which the runner writes.
+/// Older states are not of a running study: twenty times the interval at which the runner writes.
 pub const STALE: Duration = Duration::from_secs(10);
 /// Most messages in a state; [`Live::message`] drops the oldest.
 pub const MESSAGES: usize = 20;
@@ -42,8 +42,10 @@ pub struct Live {
     pub run: Option<Run>,
     /// The clients of the run in flight, in the order of their names in the study.
     pub clients: Vec<Client>,
-    /// What all clients together did in the last interval; none outside of the measured phases.
+    /// What all clients together did lately; none outside of the measured phases.
     pub rates: Option<Rates>,
+    /// Operations that failed in the runs of this session so far.
+    pub errors: u64,
     /// What happened last, oldest first; at most [`MESSAGES`].
     pub messages: Vec<Message>,
 }
@@ -77,7 +79,7 @@ pub struct Runs {
     pub stored: u64,
     /// Of these, runs that failed.
     pub failed: u64,
-    /// Seconds that the rest will take, estimated from the runs so far.
+    /// Seconds that the rest will take, estimated from the plan, and after the first run from the runs so far.
     pub seconds_left: Option<f64>,
 }
 
@@ -96,6 +98,28 @@ pub struct Run {
     pub phase_elapsed_s: f64,
     /// Seconds that it takes; none where it ends when its work is done.
     pub phase_length_s: Option<f64>,
+    /// How certain the study's response is for this treatment so far.
+    pub precision: Precision,
+}
+
+/// How tight the interval of the mean of a treatment is: of the response that decides about further runs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Precision {
+    /// Name of the response.
+    pub response: String,
+    /// Runs of the treatment that count.
+    pub runs: u64,
+    /// Runs that it gets at least.
+    pub runs_min: u64,
+    /// Runs that it gets at most; more than the least while intervals are not tight.
+    pub runs_max: u64,
+    /// Half width of the interval divided by the mean; none before the second run.
+    pub relative_half_width: Option<f64>,
+    /// Confidence level of the interval.
+    pub confidence: f64,
+    /// The relative half width that ends the runs of a treatment; none where their number is fixed.
+    pub goal: Option<f64>,
 }
 
 /// A client of the run in flight. Counters are those of the phase so far, and grow only: rates are differences of two states.
@@ -116,6 +140,8 @@ pub struct Client {
     pub bytes: u64,
     /// Operations that failed.
     pub errors: u64,
+    /// Latencies of `operations` in nanoseconds, added up.
+    pub latency_ns: u64,
     /// Its clock minus the controller's, in microseconds; none before it is measured.
     pub clock_offset_us: Option<f64>,
     /// The offset is right within so many microseconds.
@@ -143,7 +169,7 @@ pub enum ClientState {
     Lost,
 }
 
-/// What all clients together did in an interval.
+/// What all clients together did in the last second or so.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rates {
@@ -155,6 +181,8 @@ pub struct Rates {
     pub bytes_per_s: f64,
     /// Operations that failed, per second.
     pub errors_per_s: f64,
+    /// Mean latency in seconds; none when no operation was completed.
+    pub mean_latency_s: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -180,6 +208,7 @@ impl Default for Live {
             run: None,
             clients: Vec::new(),
             rates: None,
+            errors: 0,
             messages: Vec::new(),
         }
     }

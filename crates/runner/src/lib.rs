@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use benchmaster_analysis::schedule::is_complete;
+use benchmaster_record::live::Live;
 use benchmaster_record::results::{RunRecord, SessionEnd, StudyRecord, StudyResults, TreatmentRecord};
 use benchmaster_store::trace::TraceError;
 use benchmaster_store::{CreateError, LoadError, OpenError, Store, WriteError};
@@ -306,14 +307,16 @@ fn printed(output: &str) -> String {
     }
 }
 
-/// Runs or resumes a study until it is complete, stopped, or cannot go on.
+/// Runs or resumes a study until it is complete, stopped, or cannot go on. `observe` is told what happens, with the state of
+/// the study then.
 ///
 /// # Errors
 /// See [`RunError`]. Nothing is created when the target is missing or the directory holds another study.
-pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(RunEvent<'_>)) -> Result<Outcome, RunError> {
+pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(RunEvent<'_>, &Live)) -> Result<Outcome, RunError> {
+    let unknown = Live::default();
     let is_new = !Store::exists(request.directory);
     if is_new {
-        check_targets(request.plan, observe)?;
+        check_targets(request.plan, &mut |event| observe(event, &unknown))?;
     }
     let mut store = open_store(request)?;
     let staged;
@@ -326,17 +329,16 @@ pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(RunEvent<'_>)) -> Resu
     };
     let earlier = Store::load(request.directory)?;
     if is_complete(&earlier) {
-        observe(RunEvent::AlreadyComplete { done: earlier.runs.len() as u32 });
+        observe(RunEvent::AlreadyComplete { done: earlier.runs.len() as u32 }, &unknown);
         return Ok(Outcome::Complete);
     }
     if !is_new {
-        check_targets(request.plan, observe)?;
+        check_targets(request.plan, &mut |event| observe(event, &unknown))?;
     }
-    let failed = earlier.runs.iter().filter(|run| run.failure.is_some()).count() as u64;
-    let mut watched = Watched::begin(request.plan, request.directory, earlier.runs.len() as u64, failed);
+    let mut watched = Watched::begin(request.plan, request.directory, &earlier);
     let mut tell = |event: RunEvent<'_>| {
         watched.take(&event);
-        observe(event);
+        observe(event, &watched.live);
     };
     let result = carry_out(request, &earlier, &mut store, &mut tell);
     watched.end(&result);

@@ -1,6 +1,6 @@
 //! The state of a running study: `live.json` in its results directory.
 //!
-//! The runner replaces the file about once a second with [`write()`], atomically, so that a reader sees a whole state or the
+//! The runner replaces the file about twice a second with [`write()`], atomically, so that a reader sees a whole state or the
 //! one before. It is for watching only, and no part of the results: nothing is analysed from it, and it may disappear at
 //! any time.
 
@@ -136,6 +136,7 @@ mod tests {
             phase: Phase::Measure,
             phase_elapsed_s: 3.25,
             phase_length_s: Some(10.0),
+            ..Run::default()
         });
         live.clients.push(Client {
             name: "c1".into(),

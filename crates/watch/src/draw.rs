@@ -42,6 +42,20 @@ pub(crate) fn sparkline(history: &VecDeque<f64>, columns: usize, top: f64) -> St
     std::iter::repeat_n(' ', columns - shown).chain(bars).collect()
 }
 
+/// Values as columns of bars on so many rows, the first row at the top; the highest is as high as `top`. Where nothing is
+/// known there is nothing.
+pub(crate) fn plot(values: &[Option<f64>], rows: usize, top: f64) -> Vec<String> {
+    const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let height = |value: f64| match value {
+        value if value > 0.0 && top > 0.0 => ((value / top * 8.0 * rows as f64).ceil() as usize).max(1),
+        _ => 0,
+    };
+    let heights: Vec<usize> = values.iter().map(|value| value.map_or(0, height)).collect();
+    let row =
+        |below: usize| heights.iter().map(|height| BARS[height.saturating_sub(8 * below).min(8)]).collect();
+    (0..rows).rev().map(row).collect()
+}
+
 /// The highest of the latest values.
 pub(crate) fn top(history: &VecDeque<f64>, columns: usize) -> f64 {
     history.iter().rev().take(columns).copied().fold(0.0, f64::max)
@@ -108,6 +122,14 @@ mod tests {
         assert_eq!(sparkline(&history, 3, 8.0), "▁▄█");
         assert_eq!(sparkline(&history, 3, 0.0), "   ");
         assert_eq!((top(&history, 2), top(&VecDeque::new(), 5)), (8.0, 0.0));
+    }
+
+    #[test]
+    fn a_plot_is_as_high_as_its_values() {
+        let values = [None, Some(0.0), Some(1.0), Some(8.0), Some(12.0), Some(16.0)];
+        assert_eq!(plot(&values, 2, 16.0), ["    ▄█", "  ▁███"]);
+        assert_eq!(plot(&values, 1, 0.0), ["      "]);
+        assert!(plot(&values, 0, 16.0).is_empty());
     }
 
     #[test]

@@ -2,16 +2,21 @@
 
 use benchmaster_record::phase::Phase;
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::draw::remember;
 use crate::numbers::{clean, duration, short, spaced};
-use benchmaster_record::live::{Client, Live, Session};
+use benchmaster_record::live::{Client, Live, Precision, Rates, Session};
+use benchmaster_units::format;
 
 mod view;
 
 pub use view::StudyView;
+
+/// How much of the past is plotted.
+const PLOTTED: Duration = Duration::from_secs(60);
 
 /// A running study, and what it did lately.
 #[derive(Debug, Default)]
@@ -20,8 +25,8 @@ pub struct Study {
     /// Why there is no state to show, or none that is new.
     trouble: Option<String>,
     clients: Vec<ClientRates>,
-    operations: VecDeque<f64>,
-    bytes: VecDeque<f64>,
+    /// Rates of the last minute, over all phases and runs, each with the time when they were written.
+    past: VecDeque<(u64, Rates)>,
     by_client: HashMap<String, VecDeque<f64>>,
 }
 
@@ -51,13 +56,12 @@ impl Study {
         self.clients = live.clients.iter().map(|client| rates(before, &live, client)).collect();
         // States of one phase make a line; another phase begins a new one.
         if before.is_none_or(|before| phase(before) != phase(&live)) {
-            self.operations.clear();
-            self.bytes.clear();
             self.by_client.clear();
         }
-        if let Some(rates) = &live.rates {
-            remember(&mut self.operations, rates.operations_per_s);
-            remember(&mut self.bytes, rates.bytes_per_s);
+        self.past.extend(live.rates.clone().map(|rates| (live.written_ms, rates)));
+        let oldest = live.written_ms.saturating_sub(PLOTTED.as_millis() as u64);
+        while self.past.front().is_some_and(|(written_ms, _)| *written_ms < oldest) {
+            self.past.pop_front();
         }
         for (client, rates) in live.clients.iter().zip(&self.clients) {
             if let Some(rate) = rates.operations_per_s {
@@ -125,7 +129,9 @@ impl Study {
             if let Some(rates) = &live.rates {
                 let bytes = spaced(rates.bytes_per_s);
                 parts.push(format!("{} ops/s, {bytes}B/s", short(rates.operations_per_s)));
+                parts.extend(latency(rates));
             }
+            parts.extend(live.run.as_ref().and_then(|run| precision(&run.precision)));
             let errors: u64 = live.clients.iter().map(|client| client.errors).fold(0, u64::saturating_add);
             let n = live.clients.len();
             parts.push(format!("{n} client{}, {errors} errors", if n == 1 { "" } else { "s" }));
@@ -133,6 +139,33 @@ impl Study {
         parts.extend(self.remark(now_ms));
         parts.join("; ")
     }
+}
+
+/// How tight the interval of a treatment is so far: `read.operations ±2.1 % (95 %) after 3 of 5 runs, goal 5 %`. `None` in
+/// states of versions that did not say.
+pub fn precision(precision: &Precision) -> Option<String> {
+    let Precision { response, runs, runs_min, runs_max, .. } = precision;
+    let of = match (runs_min, runs_max) {
+        (_, 0) => return None,
+        (min, max) if min < max && runs < min => format!("{min} to {max}"),
+        (_, max) => max.to_string(),
+    };
+    let goal = precision.goal.map(|goal| format!(", goal {}", format::exact_percent(goal)));
+    let goal = goal.unwrap_or_default();
+    Some(match precision.relative_half_width {
+        Some(relative) => format!(
+            "{} ±{} ({}) after {runs} of {of} runs{goal}",
+            clean(response),
+            format::percent(relative),
+            format::exact_percent(precision.confidence)
+        ),
+        None => format!("{}: an interval needs 2 runs, {runs} of {of} done{goal}", clean(response)),
+    })
+}
+
+/// The mean latency of the moment.
+fn latency(rates: &Rates) -> Option<String> {
+    Some(format!("mean latency {}", format::time(rates.mean_latency_s? * 1e9)))
 }
 
 /// What counters of clients belong to.

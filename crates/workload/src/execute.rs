@@ -78,6 +78,8 @@ pub struct Done {
     pub bytes: u64,
     /// Operations that failed; they are not among [`Self::operations`].
     pub errors: u64,
+    /// Latencies of [`Self::operations`] in nanoseconds, added up.
+    pub latency_ns: u64,
 }
 
 impl std::iter::Sum for Done {
@@ -86,6 +88,7 @@ impl std::iter::Sum for Done {
             operations: a.operations + b.operations,
             bytes: a.bytes + b.bytes,
             errors: a.errors + b.errors,
+            latency_ns: a.latency_ns.saturating_add(b.latency_ns),
         })
     }
 }

@@ -1,8 +1,8 @@
 //! Recording of operations: per worker without locks, per interval into a collector shared by all workers of a run.
 //!
-//! An operation costs one histogram increment. When a worker passes the end of an interval it hands its histograms to
-//! the collector and starts empty ones; the collector keeps older intervals in encoded form, so that memory does not grow
-//! with the rate and only slowly with time.
+//! An operation costs one histogram increment. When a worker passes the end of an interval, or half a second of a longer
+//! one, it hands its histograms to the collector and starts empty ones; the collector keeps older intervals in encoded
+//! form, so that memory does not grow with the rate and only slowly with time.
 
 use crate::counts::LatencyCounts;
 use crate::operation_error::OperationError;
@@ -12,10 +12,12 @@ use benchmaster_clock::{Clock, Ticks};
 use benchmaster_record::phase::Phase;
 
 mod collector;
+mod interval;
 mod parts;
 mod shared;
 
 pub(crate) use collector::Collector;
+use interval::Interval;
 use parts::Parts;
 pub(crate) use shared::{ThreadRecorder, WorkerRecord};
 
@@ -194,21 +196,6 @@ fn describe(file: String, offset: u64, error: OperationError) -> String {
     }
 }
 
-/// The interval after number `interval` in which an operation that ends at `end` belongs, and its end.
-fn next_interval(
-    collector: &Collector,
-    clock: &Clock,
-    start: Ticks,
-    interval: u32,
-    end: Ticks,
-) -> (u32, Ticks) {
-    let length = collector.interval_ns;
-    // Rounding of ticks must not send an operation back into the interval that is over.
-    let next = u32::try_from(clock.nanos(start, end) / length).unwrap_or(u32::MAX - 1);
-    let next = next.max(interval + 1);
-    (next, clock.after(start, (u64::from(next) + 1).saturating_mul(length)))
-}
-
 /// One series of one worker within the current interval.
 #[derive(Debug)]
 struct Slot {
@@ -258,8 +245,7 @@ pub(crate) struct WorkerRecorder<'a> {
     clock: &'a Clock,
     start: Ticks,
     worker: u32,
-    interval: u32,
-    interval_end: Ticks,
+    interval: Interval,
     slots: Vec<Slot>,
     totals: Vec<WorkerSeries>,
     verified: u64,
@@ -281,8 +267,7 @@ impl<'a> WorkerRecorder<'a> {
             clock,
             start,
             worker,
-            interval: 0,
-            interval_end: clock.after(start, collector.interval_ns),
+            interval: Interval::first(collector, clock, start),
             slots: collector.series.iter().map(|_| Slot::new(collector, start)).collect(),
             totals: (0..).zip(&collector.series).map(|(series, _)| total(series)).collect(),
             verified: 0,
@@ -305,8 +290,7 @@ impl<'a> WorkerRecorder<'a> {
     #[cold]
     fn roll(&mut self, end: Ticks) {
         self.hand_in();
-        (self.interval, self.interval_end) =
-            next_interval(self.collector, self.clock, self.start, self.interval, end);
+        self.interval.pass(self.collector, self.clock, self.start, end);
     }
 
     fn hand_in(&mut self) {
@@ -321,7 +305,7 @@ impl<'a> WorkerRecorder<'a> {
                 total.last_end_ns = Some(self.clock.nanos(self.start, slot.last_end));
             }
         }
-        self.collector.take(self.interval, &mut self.slots);
+        self.collector.take(self.interval.number, &mut self.slots);
     }
 
     /// `false` when it took long.
@@ -343,7 +327,7 @@ impl<'a> WorkerRecorder<'a> {
 
     #[inline]
     fn success(&mut self, series: u16, timing: Timing, bytes: u64, spot: Spot) -> bool {
-        let rolls = timing.end >= self.interval_end;
+        let rolls = timing.end >= self.interval.due;
         if rolls {
             self.roll(timing.end);
         }
@@ -372,7 +356,7 @@ impl<'a> WorkerRecorder<'a> {
         error: OperationError,
         file: &dyn Fn() -> String,
     ) {
-        if timing.end >= self.interval_end {
+        if timing.end >= self.interval.due {
             self.roll(timing.end);
         }
         self.slots[usize::from(series)].errors += 1;

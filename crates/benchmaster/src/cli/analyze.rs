@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::complete::results;
+
 /// Show effects and intervals of a study's results, or of a CSV file
 ///
 /// Says which factors matter, how sure that is, and what the design cannot separate. Of a study: every response of every
@@ -29,7 +31,7 @@ on, yes, true, and all others are in alphabetical order. Of two levels the first
 is coded -1 and the second +1.")]
 pub(crate) struct AnalyzeArgs {
     /// The results directory
-    #[arg(required_unless_present = "data", conflicts_with = "data")]
+    #[arg(required_unless_present = "data", conflicts_with = "data", add = results())]
     pub(crate) directory: Option<PathBuf>,
     /// A CSV file instead, one run a line; `-` reads standard input
     #[arg(long, value_name = "FILE")]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::ci::{CiArgs, FailOn, fail_on};
+use super::complete::results;
 use super::value::{level, part};
 
 /// Compare two results: what changed and what is the same
@@ -24,10 +25,10 @@ Examples:
 Exit status: 0 nothing changed, 1 something did (see --fail-on), 2 wrong usage, or results that cannot be compared.")]
 pub(crate) struct CompareArgs {
     /// Results directory that the other is compared with
-    #[arg(value_name = "A")]
+    #[arg(value_name = "A", add = results())]
     pub(crate) a: PathBuf,
     /// Results directory that is compared
-    #[arg(value_name = "B", required_unless_present = "factor", conflicts_with = "factor")]
+    #[arg(value_name = "B", required_unless_present = "factor", conflicts_with = "factor", add = results())]
     pub(crate) b: Option<PathBuf>,
     /// Compare the two levels of this factor of A
     #[arg(long, value_name = "NAME")]
@@ -77,7 +78,7 @@ Examples:
 Exit status: 0 fine, 1 a change that --fail-on names, 2 wrong usage or input.")]
 pub(crate) struct HistoryArgs {
     /// Results directories
-    #[arg(value_name = "DIR", required_unless_present = "data", conflicts_with = "data")]
+    #[arg(value_name = "DIR", required_unless_present = "data", conflicts_with = "data", add = results())]
     pub(crate) directories: Vec<PathBuf>,
     /// A CSV file with one result per row
     #[arg(long, value_name = "FILE", requires = "response")]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
+use super::complete::results;
+
 /// Say what is wrong, how that is known, what it costs, and what to do
 ///
 /// Looks at what a study left in its results directory, or at nothing but the statistics that the Linux NFS client keeps for each
@@ -23,7 +25,7 @@ Examples:
   benchmaster diagnose --explain request-queue                 mechanism, formula and source of a finding")]
 pub(crate) struct DiagnoseArgs {
     /// The results directory of a study
-    #[arg(value_name = "DIR", group = "what")]
+    #[arg(value_name = "DIR", group = "what", add = results())]
     pub(crate) directory: Option<PathBuf>,
     /// Copies of /proc/self/mountstats, each of another client
     #[arg(long, value_name = "FILE", num_args = 1.., group = "what")]

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
+use super::complete::results;
+
 /// What is added to a study that has run.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("extension").args(["fold", "semifold", "resolve"]).requires("extend"))]
 pub(crate) struct ExtendArgs {
     /// Results of a study that has run: what to run in addition, as --fold, --semifold or --resolve says
-    #[arg(long, value_name = "DIR", requires = "extension", help_heading = "More runs of a study")]
+    #[arg(long, value_name = "DIR", requires = "extension", help_heading = "More runs of a study", add = results())]
     pub(crate) extend: Option<PathBuf>,
     /// All treatments again with the levels of these factors exchanged; `all` exchanges those of all factors, which makes
     /// main effects clear of interactions of two factors

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use benchmaster_study::plan::design::{DesignRequest, Spread};
 use clap::{ArgGroup, Args};
 
+use super::complete::{results, studies};
 use super::{ChangeArgs, ExtendArgs};
 
 /// Show what a study will run and which effects it can resolve
@@ -33,7 +34,7 @@ Examples:
   benchmaster plan --extend results/wan --resolve delay*sync               what to run in addition; --apply adds it")]
 pub(crate) struct PlanArgs {
     /// The study file
-    #[arg(conflicts_with_all = WITHOUT_STUDY)]
+    #[arg(conflicts_with_all = WITHOUT_STUDY, add = studies())]
     pub(crate) study: Option<PathBuf>,
 
     /// Factors without a study: names, each with its levels if you like (sync=off:on), or how many there are. With --data:
@@ -92,7 +93,7 @@ pub(crate) struct PlanArgs {
     pub(crate) data: Option<PathBuf>,
 
     /// Results of an earlier study: how long its runs took, and how much they varied
-    #[arg(long, value_name = "DIR", help_heading = "Time and precision")]
+    #[arg(long, value_name = "DIR", help_heading = "Time and precision", add = results())]
     pub(crate) pilot: Option<PathBuf>,
     /// The response of the pilot [default: the pilot's own]
     #[arg(long, value_name = "NAME", requires = "pilot", help_heading = "Time and precision")]

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use benchmaster_units::TimeSpan;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::complete::results;
+
 /// List, show, tag and remove results
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -25,11 +27,13 @@ pub(crate) enum ResultsCommand {
     /// Print the summary of a results directory
     Show {
         /// The results directory
+        #[arg(add = results())]
         directory: PathBuf,
     },
     /// Give a results directory a name of its own, which lists show
     Tag {
         /// The results directory
+        #[arg(add = results())]
         directory: PathBuf,
         /// The name; an empty one removes it
         tag: String,
@@ -55,7 +59,7 @@ pub(crate) struct ListArgs {
 #[derive(Debug, Args)]
 pub(crate) struct CleanArgs {
     /// Results directories to remove [default: those in `results` that --older-than and --unfinished choose]
-    #[arg(required_unless_present_any = ["older_than", "unfinished"], conflicts_with_all = ["older_than", "unfinished"])]
+    #[arg(required_unless_present_any = ["older_than", "unfinished"], conflicts_with_all = ["older_than", "unfinished"], add = results())]
     pub(crate) directories: Vec<PathBuf>,
     /// Choose results that were begun so long ago or longer
     #[arg(long, value_name = "TIME")]
@@ -76,6 +80,7 @@ Examples:
   benchmaster report results/quickstart -o /tmp/quickstart.html")]
 pub(crate) struct ReportArgs {
     /// The results directory
+    #[arg(add = results())]
     pub(crate) directory: PathBuf,
     /// The file to write [default: DIRECTORY/report.html]
     #[arg(short, long, value_name = "FILE")]
@@ -91,6 +96,7 @@ Examples:
   benchmaster export results/quickstart --format markdown -o - | gh issue create -F -")]
 pub(crate) struct ExportArgs {
     /// The results directory
+    #[arg(add = results())]
     pub(crate) directory: PathBuf,
     /// The format
     #[arg(short, long, value_enum)]

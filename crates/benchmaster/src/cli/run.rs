@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::change::ChangeArgs;
 use super::ci::{CiArgs, FailOn, fail_on};
+use super::complete::{results, studies};
 use super::value::part;
 
 /// Run or resume a study
@@ -29,7 +30,7 @@ Examples:
 pub(crate) struct RunArgs {
     /// The study file. With --rw or --create what to measure, as for `quick`: a directory, nfs://SERVER/EXPORT, SERVER:/EXPORT or
     /// a line of fstab [default: the embedded server]
-    #[arg(value_name = "STUDY|TARGET")]
+    #[arg(value_name = "STUDY|TARGET", add = studies())]
     pub(crate) study: Option<PathBuf>,
     /// Run a fraction of the treatments first, then only those needed to resolve what it leaves ambiguous,
     /// until the effects of interest are known (docs/adaptive.md)
@@ -141,16 +142,26 @@ pub(crate) struct ExpectArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RunCommon {
     /// Results directory [default: results/NAME of the study; for `quick` and a line, results/NAME-TARGET-TIME]
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", add = results())]
     pub(crate) output: Option<PathBuf>,
     /// Print the analysis as JSON instead of the summary
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print what happens as one JSON object per line, and everything for people on standard error (docs/watch.md)
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) json_lines: bool,
     /// Print no progress
     #[arg(short, long)]
     pub(crate) quiet: bool,
     #[command(flatten)]
     pub(crate) ci: CiArgs,
+}
+
+impl RunCommon {
+    /// Whether a program reads standard output.
+    pub(crate) fn is_for_programs(&self) -> bool {
+        self.json || self.json_lines
+    }
 }
 
 /// Measure a directory or an NFS export in about a minute

@@ -2,6 +2,7 @@
 
 use benchmaster_builtin::{BUILT_IN, BuiltInInfo, WorkloadSpec};
 use benchmaster_study::schema::schema_text;
+use clap_complete::env::Shells;
 
 use crate::cli::{self, Generated, WorkloadsArgs, WorkloadsCommand};
 use crate::failure::{Failure, Result, Status};
@@ -51,7 +52,17 @@ pub(crate) fn generate(what: &Generated) -> Result<Status> {
         Generated::Schema => schema_text(),
         Generated::Completions { shell } => {
             let mut text = Vec::new();
-            clap_complete::generate(*shell, &mut cli::command(), "benchmaster", &mut text);
+            // The script asks the program itself, which knows the names of results, studies and workloads.
+            let shells = Shells::builtins();
+            let completer = shells.completer(&shell.to_string());
+            let completer = completer.ok_or_else(|| Failure::fault(format!("no completions for {shell}")))?;
+            completer.write_registration(
+                cli::COMPLETE,
+                "benchmaster",
+                "benchmaster",
+                "benchmaster",
+                &mut text,
+            )?;
             String::from_utf8_lossy(&text).into_owned()
         }
         Generated::Man { command } => man(command.as_deref())?,

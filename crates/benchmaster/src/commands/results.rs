@@ -139,9 +139,13 @@ impl Found {
     }
 
     pub(crate) fn print_summary(&self, report: Option<PathBuf>) -> Result<()> {
+        output::print(&self.summary(report))
+    }
+
+    pub(crate) fn summary(&self, report: Option<PathBuf>) -> String {
         let directory = Some(self.directory.0.clone());
         let options = TextOptions { report, directory, ..output::text_options() };
-        output::print(&summary(&self.results, &self.analysis, &self.diagnosis, &options))
+        summary(&self.results, &self.analysis, &self.diagnosis, &options)
     }
 
     /// Whether the measurement passed its own checks.

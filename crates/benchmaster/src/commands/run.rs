@@ -28,6 +28,7 @@ use crate::cli::{ChangeArgs, FailOn, LineArgs, QuickArgs, RunArgs, RunCommon};
 use crate::commands::results::{Found, is_wrong_directory, load};
 use crate::commands::{ci, load_study, mistakes, parse, plan_of, print_warnings, virtual_time};
 use crate::failure::{Failure, Result, Status, is_no_place};
+use crate::json_lines::JsonLines;
 use crate::output;
 use crate::progress::Reporter;
 use crate::signals;
@@ -125,7 +126,10 @@ fn on_virtual_time(plan: &Plan, args: &RunArgs) -> Result<Status> {
     virtual_time::run(plan, &directory, args.common.quiet, &stop)?;
     let status = match passing {
         Some(_) => Status::Fine,
-        None => conclude(Outcome::Complete, &directory, SAME, &args.common, &[args.fail_on])?,
+        None => {
+            let lines = JsonLines::new(args.common.json_lines);
+            conclude(Outcome::Complete, &directory, SAME, &args.common, &[args.fail_on], &lines)?
+        }
     };
     match virtual_time::expect(plan, &directory, &args.expect)? {
         Status::Fine => Ok(status),
@@ -159,23 +163,41 @@ pub(crate) fn quick(args: &QuickArgs) -> Result<Status> {
     if against.is_none() {
         return carry_out(&plan, &directory, &again, &args.common, &args.fail_on);
     }
-    let outcome = measure(&plan, &directory, &again, args.common.quiet)?;
+    let mut lines = JsonLines::new(args.common.json_lines);
+    compare_targets(&plan, &directory, &again, args, &mut lines).map_err(|failure| lines.failed(failure))
+}
+
+/// Two targets in turns, with a verdict for each workload.
+fn compare_targets(
+    plan: &Plan,
+    directory: &Path,
+    again: &str,
+    args: &QuickArgs,
+    lines: &mut JsonLines,
+) -> Result<Status> {
+    let outcome = measure(plan, directory, again, args.common.quiet, lines)?;
     if outcome == Outcome::Stopped {
-        return conclude(outcome, &directory, &again, &args.common, &args.fail_on);
+        return conclude(outcome, directory, again, &args.common, &args.fail_on, lines);
     }
-    let found = Found::load(&directory)?;
+    let found = Found::load(directory)?;
     let options = Options { responses: Responses::Headlines, band: args.band, confidence: None };
     let comparison =
         compare_levels(&found.results, battery::TARGETS, &options).map_err(Failure::wrong_input)?;
-    output::document(args.common.json, &comparison, || pages::comparison(&comparison, None))?;
+    if args.common.json {
+        output::print_json(&comparison)?;
+    } else {
+        lines.tell(&pages::comparison(&comparison, None).text(&output::text_options()))?;
+    }
     let report = found.write_report()?;
     if !args.common.json {
-        output::print(&format!("report: {}\n", report.display()))?;
+        lines.tell(&format!("report: {}\n", report.display()))?;
     }
     let mut judged =
         verdicts::of_comparison(&comparison, |outcome| args.fail_on.iter().any(|one| one.includes(outcome)));
     judged.extend(found.verdicts(&args.fail_on));
-    ci::publish(&judged, &args.common.ci, &directory, args.common.json)
+    let status = ci::publish(&judged, &args.common.ci, directory, args.common.is_for_programs())?;
+    lines.end(outcome, Some(&found), Some(&report), status)?;
+    Ok(status)
 }
 
 /// As options of a mount have them.
@@ -257,16 +279,25 @@ fn carry_out(
     common: &RunCommon,
     fail_on: &[FailOn],
 ) -> Result<Status> {
-    let outcome = measure(plan, directory, again, common.quiet)?;
+    let mut lines = JsonLines::new(common.json_lines);
+    let outcome = measure(plan, directory, again, common.quiet, &mut lines);
     // The host prints what a guest on virtual time found: it gets the results.
     if lab_virtual_time::is_inside() {
-        return Ok(Status::Fine);
+        return outcome.map(|_| Status::Fine);
     }
-    conclude(outcome, directory, again, common, fail_on)
+    outcome
+        .and_then(|outcome| conclude(outcome, directory, again, common, fail_on, &lines))
+        .map_err(|failure| lines.failed(failure))
 }
 
 /// All runs of a study, with the stages that their results ask for.
-fn measure(plan: &Plan, directory: &Path, again: &str, quiet: bool) -> Result<Outcome> {
+fn measure(
+    plan: &Plan,
+    directory: &Path,
+    again: &str,
+    quiet: bool,
+    lines: &mut JsonLines,
+) -> Result<Outcome> {
     // While there is one thread. Where it is refused, the networks that need it say so, or a relay takes their place.
     let _ = runner::prepare_process(plan);
     let stop = stop_flag()?;
@@ -276,8 +307,15 @@ fn measure(plan: &Plan, directory: &Path, again: &str, quiet: bool) -> Result<Ou
     loop {
         let mut reporter = Reporter::new(plan, directory, again, quiet, announces);
         announces = false;
-        let outcome = runner::run(&request, &mut |event| reporter.take(&event));
+        let mut written = Ok(());
+        let outcome = runner::run(&request, &mut |event, live| {
+            reporter.take(&event, live);
+            if written.is_ok() {
+                written = lines.take(&event, live, plan, directory);
+            }
+        });
         reporter.finish();
+        written?;
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) => return Err(Failure { consequence: reporter.stored(), ..failure(error) }),
@@ -324,10 +362,12 @@ fn conclude(
     again: &str,
     common: &RunCommon,
     fail_on: &[FailOn],
+    lines: &JsonLines,
 ) -> Result<Status> {
     let results = load(directory)?;
     if outcome == Outcome::Stopped && results.runs.is_empty() {
         output::note(&format!("interrupted before the first run was done; {again} begins again"));
+        lines.end(outcome, None, None, Status::Interrupted)?;
         return Ok(Status::Interrupted);
     }
     let found = Found::of(directory, results);
@@ -336,18 +376,22 @@ fn conclude(
     if common.json {
         output::print_json(&found.answer())?
     } else {
-        found.print_summary(report.as_ref().ok().cloned())?;
+        lines.tell(&found.summary(report.as_ref().ok().cloned()))?;
     }
     if outcome == Outcome::Stopped {
         output::note(&format!(
             "interrupted: the run in flight is lost, all others are stored; {again} resumes"
         ));
     }
-    report?;
-    match outcome {
-        Outcome::Stopped => Ok(Status::Interrupted),
-        Outcome::Complete => ci::publish(&found.verdicts(fail_on), &common.ci, directory, common.json),
-    }
+    let report = report?;
+    let status = match outcome {
+        Outcome::Stopped => Status::Interrupted,
+        Outcome::Complete => {
+            ci::publish(&found.verdicts(fail_on), &common.ci, directory, common.is_for_programs())?
+        }
+    };
+    lines.end(outcome, Some(&found), Some(&report), status)?;
+    Ok(status)
 }
 
 /// A signal that ends commands stops the study; a second one ends the process at once.

@@ -78,15 +78,13 @@ fn the_schema_is_the_one_in_the_documentation() {
 }
 
 #[test]
-fn completions_know_every_command() {
+fn there_are_completions_for_every_shell() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let output = place.run(&["generate", "completions", shell]);
         assert!(output.status.success(), "{shell}");
         let text = stdout(&output);
-        for word in ["quick", "analyze", "export", "format"] {
-            assert!(text.contains(word), "{shell}: {word}");
-        }
+        assert!(text.contains("BENCHMASTER_COMPLETE"), "{shell}: {text}");
     }
     assert_eq!(place.run(&["generate", "completions", "tcsh"]).status.code(), Some(2));
 }

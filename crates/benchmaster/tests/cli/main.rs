@@ -27,6 +27,7 @@ mod lab_study;
 #[path = "../support/limit.rs"]
 mod limit;
 mod line;
+mod live;
 mod managed;
 mod memory;
 mod place;

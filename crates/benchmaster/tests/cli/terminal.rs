@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::place::{Place, TINY, stderr, stdout};
 
 /// What a command writes to standard error when that is a terminal.
-fn on_a_terminal(mut command: Command) -> (Option<i32>, String) {
+pub(crate) fn on_a_terminal(mut command: Command) -> (Option<i32>, String) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&controller).unwrap();

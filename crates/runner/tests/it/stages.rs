@@ -30,7 +30,7 @@ fn go_on(plan: &Plan, directory: &Path, runs: usize) -> Outcome {
     let stop = AtomicBool::new(false);
     let mut stored = 0;
     let request = Request { plan, directory, command: "test", stop: &stop };
-    run(&request, &mut |event| {
+    run(&request, &mut |event, _| {
         if let RunEvent::RunStored { .. } = event {
             stored += 1;
             stop.store(stored >= runs, Ordering::Relaxed);
@@ -102,7 +102,7 @@ fn a_block_waits_for_its_time_of_day_and_can_be_interrupted() {
     let directory = results.path().join("r");
     let request = Request { plan: &plan, directory: &directory, command: "test", stop: &stop };
     let mut waited = Vec::new();
-    let outcome = run(&request, &mut |event| {
+    let outcome = run(&request, &mut |event, _| {
         if let RunEvent::Waiting { block, until } = event {
             waited.push((block.to_owned(), until.strftime("%H:%M").to_string()));
             stop.store(true, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::keys::{Action, Key};
 use crate::screen::Screen;
-use benchmaster_record::live::{ClientState, Message, Rates, Run, Runs};
+use benchmaster_record::live::{ClientState, Message, Run, Runs};
 use benchmaster_record::phase::Phase;
 
 const START: u64 = 1_800_000_000_000;
@@ -23,6 +23,7 @@ fn state(second: u64, clients: u64) -> Live {
             operations: second * rate + second * second * n,
             bytes: second * rate * 65_536,
             errors: u64::from(n == 2) * second,
+            latency_ns: 0,
             clock_offset_us: Some(3.25 * n as f64 - 4.0),
             clock_bound_us: Some(12.0),
         }
@@ -40,6 +41,15 @@ fn state(second: u64, clients: u64) -> Live {
             phase: Phase::Measure,
             phase_elapsed_s: second as f64,
             phase_length_s: Some(60.0),
+            precision: Precision {
+                response: "write.throughput".into(),
+                runs: 3,
+                runs_min: 5,
+                runs_max: 20,
+                relative_half_width: Some(0.0213),
+                confidence: 0.95,
+                goal: Some(0.05),
+            },
         }),
         clients: (1..=clients).map(client).collect(),
         rates: Some(Rates {
@@ -47,7 +57,9 @@ fn state(second: u64, clients: u64) -> Live {
             operations_per_s: (4_000 + second * second % 97 * 40) as f64,
             bytes_per_s: 262.1e6,
             errors_per_s: 1.0,
+            mean_latency_s: Some(1e-3 + 2e-5 * (second * 7 % 31) as f64),
         }),
+        errors: second,
         messages: vec![
             Message { at_ms: START - 90_000, text: "run 7 stored: write.throughput 251 MB/s".into() },
             Message { at_ms: START + 3_000, text: "c4 is lost: connection to node4 reset by peer".into() },
@@ -144,7 +156,8 @@ fn trouble_in_between_keeps_the_last_state() {
     );
     study.take(Ok(state(42, 1)));
     let line = "wan-nfs: run 8 of 60+; version=v41 delay=6.87ms io_size=64KiB, replicate 2; write: measure 42.0 of 60.0 s; \
-                4.72k ops/s, 262 MB/s; 1 client, 0 errors";
+                4.72k ops/s, 262 MB/s; mean latency 1.30 ms; write.throughput ±2.1 % (95 %) after 3 of 5 to 20 \
+                runs, goal 5 %; 1 client, 0 errors";
     assert_eq!(study.line(NOW), line);
 }
 

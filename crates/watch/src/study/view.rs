@@ -1,14 +1,15 @@
 //! The view of a running study on a terminal.
 
-use super::{ClientRates, Study};
+use super::{ClientRates, PLOTTED, Study, latency, precision};
 use crate::controls::Controls;
 use crate::draw::{
-    BAD, BOLD, DIM, GOOD, HEAD, PLAIN, SPARK, WARN, bar, first_shown, help, keys, sparkline, title, top,
+    BAD, BOLD, DIM, GOOD, HEAD, PLAIN, SPARK, WARN, bar, first_shown, help, keys, plot, sparkline, title, top,
 };
 use crate::keys::{Action, Key};
 use crate::numbers::{clean, duration, front, short, spaced};
 use crate::screen::{Area, Line, Screen, wrapped};
 use benchmaster_record::live::{Client, ClientState, Live, Rates, Session};
+use benchmaster_units::format::{self, plural};
 
 /// From so many columns on, clients have a line of their rates over time.
 const WIDE: usize = 110;
@@ -72,14 +73,20 @@ impl StudyView {
         let remark: Vec<Line> = remark.into_iter().map(|text| Line::styled(text, style)).collect();
         let remark_rows = if remark.is_empty() { 0 } else { remark.len() + 1 };
         let messages = live.map_or(0, |live| live.messages.len()).min(area.height / 8);
-        let about = if live.is_some() { 6 } else { 0 };
+        // The plot with its heading has room beside the clients on higher terminals.
+        let (about, plotted) = match area.height {
+            _ if live.is_none() => (0, 0),
+            height @ 20.. => (6, (height / 4).min(12)),
+            _ => (6, 0),
+        };
         let said = messages + usize::from(messages > 0);
-        let heights = [Some(1), Some(remark_rows), Some(about), None, Some(said), Some(1)];
-        let [head, remark_area, about, clients, said, foot] = area.rows(heights);
+        let heights = [Some(1), Some(remark_rows), Some(about), Some(plotted), None, Some(said), Some(1)];
+        let [head, remark_area, about, plotted, clients, said, foot] = area.rows(heights);
         self.head(screen, head, study, directory, now_ms);
         screen.lines(remark_area, &remark);
         if let Some(live) = live {
-            screen.lines(about, &facts(study, live, study.goes_on(now_ms), width));
+            screen.lines(about, &facts(live, study.goes_on(now_ms), width));
+            screen.lines(plotted, &last_minute(study, live, plotted.height, width));
             self.clients(screen, clients, study, live);
             screen.lines(said, &last_messages(live, messages, width));
         }
@@ -221,7 +228,7 @@ fn end_of(client: &Client) -> Option<&str> {
     client.reason.as_deref().filter(|_| ended)
 }
 
-fn facts(study: &Study, live: &Live, goes_on: bool, width: usize) -> Vec<Line> {
+fn facts(live: &Live, goes_on: bool, width: usize) -> Vec<Line> {
     let label = |text: &str| Line::styled(format!("{text:<7}"), DIM);
     let columns = (width / 4).max(10);
     let runs = &live.runs;
@@ -260,26 +267,61 @@ fn facts(study: &Study, live: &Live, goes_on: bool, width: usize) -> Vec<Line> {
         Some(rates) => rates_line(label("rates"), rates),
         None => label("rates").then_styled("none outside of the measured phase", DIM),
     });
-    let mut line = label("");
-    for (name, history) in [("ops/s ", &study.operations), ("  B/s ", &study.bytes)] {
-        let columns = (width.saturating_sub(7) / 2).saturating_sub(name.len() + 1);
-        line.push(name, DIM);
-        line.push(sparkline(history, columns, top(history, columns)), SPARK);
-    }
-    lines.push(line);
+    let certain = live.run.as_ref().and_then(|run| precision(&run.precision));
+    let errors = plural(live.errors as usize, "error");
+    let room = width.saturating_sub(7 + errors.len());
+    let certain = certain.map(|text| front(&format!("; {text}"), room));
+    let line = label("so far").then_styled(errors, if live.errors > 0 { BAD } else { PLAIN });
+    lines.push(line.then(certain.unwrap_or_default()));
     lines
 }
 
+/// Rate and latency of the last minute, side by side, in so many rows.
+fn last_minute(study: &Study, live: &Live, rows: usize, width: usize) -> Vec<Line> {
+    let columns = (width / 2).saturating_sub(2);
+    let values = |of: fn(&Rates) -> Option<f64>| -> Vec<Option<f64>> {
+        let plotted_ms = PLOTTED.as_millis() as f64;
+        let at = |column: usize| plotted_ms * (columns - column) as f64 / columns as f64;
+        let column = |column: usize| {
+            // From so long ago until so long ago.
+            let (from, until) = (at(column), at(column + 1));
+            let within = |(written_ms, rates): &&(u64, Rates)| {
+                let ago = live.written_ms.saturating_sub(*written_ms) as f64;
+                ago < from && ago + 1e3 * rates.interval_s > until
+            };
+            study.past.iter().filter(within).filter_map(|(_, rates)| of(rates)).next_back()
+        };
+        (0..columns).map(column).collect()
+    };
+    let highest = |values: &[Option<f64>]| values.iter().flatten().copied().fold(0.0, f64::max);
+    let operations = values(|rates| Some(rates.operations_per_s));
+    let latencies = values(|rates| rates.mean_latency_s);
+    let (most, longest) = (highest(&operations), highest(&latencies));
+    let heading = |text: String| format!("{:<1$}", front(&text, columns), columns);
+    let head = Line::styled(heading(format!("OPS/S, LAST MINUTE, UP TO {}", short(most))), HEAD).then_styled(
+        format!("   {}", heading(format!("MEAN LATENCY, UP TO {}", format::time(1e9 * longest)))),
+        HEAD,
+    );
+    let rows = rows.saturating_sub(1);
+    let left = plot(&operations, rows, most).into_iter();
+    let both = left.zip(plot(&latencies, rows, longest));
+    let line = |(rate, latency): (String, String)| {
+        Line::styled(rate, SPARK).then_styled(" │ ", DIM).then_styled(latency, SPARK)
+    };
+    std::iter::once(head).chain(both.map(line)).collect()
+}
+
 fn rates_line(label: Line, rates: &Rates) -> Line {
-    let errors = if rates.errors_per_s > 0.0 {
+    let per_s = if rates.errors_per_s > 0.0 {
         format!(", {} errors/s", short(rates.errors_per_s))
     } else {
         String::new()
     };
+    let latency = latency(rates).map(|latency| format!(", {latency}")).unwrap_or_default();
     label
         .then(format!("{} ops/s", short(rates.operations_per_s)))
-        .then_styled(errors, BAD)
-        .then(format!(", {}B/s", spaced(rates.bytes_per_s)))
+        .then_styled(per_s, BAD)
+        .then(format!(", {}B/s{latency}", spaced(rates.bytes_per_s)))
 }
 
 /// The latest messages, with the time of day in UTC.

@@ -31,6 +31,7 @@ pub(crate) struct Collector {
     operations: AtomicU64,
     bytes: AtomicU64,
     errors: AtomicU64,
+    latency_ns: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -127,14 +128,16 @@ impl Collector {
             operations: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             errors: AtomicU64::new(0),
+            latency_ns: AtomicU64::new(0),
         }
     }
 
-    /// What was done up to the last full interval of each worker.
+    /// What was done up to the last time that each worker handed in.
     pub(crate) fn progress(&self) -> Done {
-        let [operations, bytes, errors] =
-            [&self.operations, &self.bytes, &self.errors].map(|count| count.load(Ordering::Relaxed));
-        Done { operations, bytes, errors }
+        let [operations, bytes, errors, latency_ns] =
+            [&self.operations, &self.bytes, &self.errors, &self.latency_ns]
+                .map(|count| count.load(Ordering::Relaxed));
+        Done { operations, bytes, errors, latency_ns }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -142,7 +145,7 @@ impl Collector {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds what a worker recorded in an interval, and empties its slots.
+    /// Adds what a worker recorded in an interval or a part of it, and empties its slots.
     pub(super) fn take(&self, interval: u32, slots: &mut [Slot]) {
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -162,12 +165,14 @@ impl Collector {
             done.operations += slot.latency.len();
             done.bytes += slot.bytes;
             done.errors += slot.errors;
+            done.latency_ns = done.latency_ns.saturating_add(slot.sum_ns);
             slot.clear();
         }
         inner.close_down_to(OPEN_INTERVALS);
         self.operations.fetch_add(done.operations, Ordering::Relaxed);
         self.bytes.fetch_add(done.bytes, Ordering::Relaxed);
         self.errors.fetch_add(done.errors, Ordering::Relaxed);
+        self.latency_ns.fetch_add(done.latency_ns, Ordering::Relaxed);
     }
 
     /// Counts a failed operation by its error.

@@ -3,7 +3,8 @@
 
 use std::cell::RefCell;
 
-use super::{Collector, Slot, Spot, Timing, describe, next_interval};
+use super::interval::Interval;
+use super::{Collector, Slot, Spot, Timing, describe};
 use crate::operation_error::OperationError;
 use crate::recording::{TraceRecord, WorkerSeries};
 use crate::trace::TraceSender;
@@ -20,8 +21,7 @@ pub(crate) struct ThreadRecorder<'a> {
 
 #[derive(Debug)]
 struct Inner {
-    interval: u32,
-    interval_end: Ticks,
+    interval: Interval,
     slots: Vec<Slot>,
     trace: Option<TraceSender>,
 }
@@ -35,8 +35,7 @@ impl<'a> ThreadRecorder<'a> {
         trace: Option<TraceSender>,
     ) -> Self {
         let inner = Inner {
-            interval: 0,
-            interval_end: clock.after(start, collector.interval_ns),
+            interval: Interval::first(collector, clock, start),
             slots: collector.series.iter().map(|_| Slot::new(collector, start)).collect(),
             trace,
         };
@@ -47,14 +46,15 @@ impl<'a> ThreadRecorder<'a> {
     pub(crate) fn finish(&self) -> u64 {
         let mut inner = self.inner.borrow_mut();
         let Inner { interval, slots, trace, .. } = &mut *inner;
-        self.collector.take(*interval, slots);
+        self.collector.take(interval.number, slots);
         trace.take().map_or(0, TraceSender::finish)
     }
 
-    /// Moves on to the interval of an operation that ends at `end`; `false` when it is the one that is on.
+    /// Hands in when it is due, and moves on to the interval of an operation that ends at `end`; `false` when nothing was
+    /// due.
     #[inline]
     fn rolls(&self, inner: &mut Inner, end: Ticks) -> bool {
-        let rolls = end >= inner.interval_end;
+        let rolls = end >= inner.interval.due;
         if rolls {
             self.roll(inner, end);
         }
@@ -63,9 +63,8 @@ impl<'a> ThreadRecorder<'a> {
 
     #[cold]
     fn roll(&self, inner: &mut Inner, end: Ticks) {
-        self.collector.take(inner.interval, &mut inner.slots);
-        (inner.interval, inner.interval_end) =
-            next_interval(self.collector, self.clock, self.start, inner.interval, end);
+        self.collector.take(inner.interval.number, &mut inner.slots);
+        inner.interval.pass(self.collector, self.clock, self.start, end);
     }
 }
 
