@@ -15,10 +15,9 @@ use clap::FromArgMatches as _;
 use crate::cli::{Cli, Command};
 use crate::failure::Status;
 
-/// The allocator of the C library musl has one lock for all threads.
+// Its allocator and memory functions.
 #[cfg(target_env = "musl")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use benchmaster_musl as _;
 
 fn main() -> ExitCode {
     let cli = match Cli::from_arg_matches(&cli::command().get_matches()) {
