@@ -16,10 +16,9 @@ use clap_complete::CompleteEnv;
 
 use crate::cli::{Cli, Command};
 
-/// The allocator of the C library musl has one lock for all threads.
+// Its allocator and memory functions.
 #[cfg(target_env = "musl")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use benchmaster_musl as _;
 
 fn main() -> ExitCode {
     // When a shell asks for completions: prints them, and ends.
