@@ -27,8 +27,6 @@
   const TALL = 800;
   // The same for tables, and for those that stand beside the cost of a finding.
   const [WHOLE, BESIDE] = [700, 585];
-  // On a narrow screen, what follows the first picture and is to be seen with it: its note, the table's head and a row.
-  const BELOW = 160;
 
   function theme() {
     if (printing) return PAPER;
@@ -45,10 +43,12 @@
   const isOverTime = (figure) => /^(time|stack|trace)-/.test(figure.id);
   const zoomOf = (figure) => (isOverTime(figure) ? "over time: " + figure.workload : figure.id);
 
-  // The height that the first screen has left for its picture, where the table is below it and not beside.
+  // The height that the first screen has left for its picture, where the first row of the table is to be seen below it.
   function left(canvas) {
-    if (printing || !narrow.matches || !canvas.closest("#result")) return undefined;
-    return window.innerHeight - BELOW - (canvas.getBoundingClientRect().top + window.scrollY);
+    const row = document.querySelector("#result tbody tr");
+    if (printing || !narrow.matches || !row || !canvas.closest("#result")) return undefined;
+    const [place, below] = [canvas.getBoundingClientRect(), row.getBoundingClientRect().bottom];
+    return window.innerHeight - (place.top + window.scrollY) - (below - place.bottom);
   }
   function draw(figure, number) {
     const canvas = document.getElementById(figure.id);
