@@ -248,7 +248,7 @@ const Plot = (function () {
   function turned(view, x, y) {
     const line = (l) => Object.assign({}, l, { x: l.y, y: l.x, error_x: l.error_y, error_y: l.error_x, mode: l.mode === "bars" ? "across" : l.mode });
     const upright = Object.assign({}, x, { upright: false, reversed: true });
-    return [Object.assign({}, view, { height: 90 + 17 * (x.ticks || []).length, least: 76 + 13 * (x.ticks || []).length, lines: view.lines.map(line), marks: view.marks_y, marks_y: view.marks }), y, upright];
+    return [Object.assign({}, view, { height: 90 + 17 * (x.ticks || []).length, least: 76 + 11 * (x.ticks || []).length, lines: view.lines.map(line), marks: view.marks_y, marks_y: view.marks }), y, upright];
   }
   // A line with a number for each place: regular places are counted out, categories are numbered.
   function placed(line, names) {
