@@ -114,7 +114,7 @@ fn scripts(yaml: &str) -> Vec<String> {
 /// The workflow of GitHub, with short measurements; the server before and after the change are two embedded ones.
 #[test]
 #[ignore = "full tier: a minute"]
-fn the_documented_workflows_work() {
+fn the_workflows_of_the_page_work() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ci.md")).unwrap();
     let yaml: Vec<&str> =
         page.split("```yaml\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
