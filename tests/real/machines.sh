@@ -56,7 +56,10 @@ build_guest() {
     image=$cache/guest-$key.cpio
     mkdir -p "$cache"
     find_uml "$cache"
-    [ ! -e "$image" ] || return 0
+    # Two runs at once: the second one waits for what the first one makes.
+    exec 9>"$cache/lock"
+    flock 9
+    [ ! -e "$image" ] || { exec 9>&-; return 0; }
     echo "building the guests' root file system: $image"
     root=$(mktemp -d "$cache/root.XXXXXX")
     chmod 755 "$root"
@@ -107,7 +110,8 @@ build_guest() {
     (cd "$root" && find . | cpio -o -H newc --quiet) >"$root.cpio"
     mv "$root.cpio" "$image"
     rm -rf "$root"
-    find "$cache" -name 'guest-*.cpio' ! -path "$image" -mtime +30 -delete
+    find "$cache" -maxdepth 1 -name 'guest-*.cpio' ! -path "$image" -mtime +30 -delete
+    exec 9>&-
 }
 
 add_program() { # ROOT PROGRAM [PLACE]: with its shared libraries
