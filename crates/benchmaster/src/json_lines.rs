@@ -73,7 +73,7 @@ enum Line<'a> {
         checks: Vec<Failed<'a>>,
         seconds_left: Option<f64>,
     },
-    /// Something else that a person is told.
+    /// Something else for people to read.
     Note {
         text: &'a str,
     },

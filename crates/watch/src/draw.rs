@@ -42,7 +42,7 @@ pub(crate) fn sparkline(history: &VecDeque<f64>, columns: usize, top: f64) -> St
     std::iter::repeat_n(' ', columns - shown).chain(bars).collect()
 }
 
-/// Values as columns of bars on so many rows, the first row at the top; the highest is as high as `top`. Where nothing is
+/// Values as columns of bars on this number of rows, the first row at the top; the highest is as high as `top`. Where nothing is
 /// known there is nothing.
 pub(crate) fn plot(values: &[Option<f64>], rows: usize, top: f64) -> Vec<String> {
     const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

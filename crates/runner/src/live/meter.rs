@@ -66,7 +66,7 @@ mod tests {
         }
     }
 
-    /// Rates after so many milliseconds.
+    /// Rates after this number of milliseconds.
     fn at(meter: &mut Meter, ms: u64, operations: u64) -> Option<Rates> {
         meter.rates(Duration::from_millis(ms), done(operations))
     }

@@ -276,7 +276,7 @@ fn facts(live: &Live, goes_on: bool, width: usize) -> Vec<Line> {
     lines
 }
 
-/// Rate and latency of the last minute, side by side, in so many rows.
+/// Rate and latency of the last minute, side by side, in this number of rows.
 fn last_minute(study: &Study, live: &Live, rows: usize, width: usize) -> Vec<Line> {
     let columns = (width / 2).saturating_sub(2);
     let values = |of: fn(&Rates) -> Option<f64>| -> Vec<Option<f64>> {
