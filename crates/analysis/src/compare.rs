@@ -233,22 +233,6 @@ impl Comparison {
             cells.chain(r.overall.iter().map(|o| (o.verdict, o.direction)))
         })
     }
-
-    pub fn changed(&self) -> bool {
-        self.judged().any(|(verdict, _)| verdict == Verdict::Changed)
-    }
-
-    /// Whether anything changed for the worse, or without that it is known which way is better.
-    pub fn worse(&self) -> bool {
-        self.judged().any(|(verdict, direction)| {
-            verdict == Verdict::Changed && !matches!(direction, Some(Direction::Better))
-        })
-    }
-
-    /// Whether anything could not be decided.
-    pub fn undecided(&self) -> bool {
-        self.judged().any(|(verdict, _)| verdict == Verdict::Undecided)
-    }
 }
 
 fn side(results: &StudyResults) -> Side {

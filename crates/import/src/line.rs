@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use benchmaster_units::{Bandwidth, ByteSize, TimeSpan};
+use benchmaster_workload::content::MIN_BLOCK;
 use toml::{Table, Value};
 
 use crate::fio::number;
@@ -49,9 +50,6 @@ pub enum LineError {
         message: String,
     },
 }
-
-/// Blocks that are verified have a multiple of these bytes.
-const STAMPED: u64 = 64;
 
 type Parse = fn(&str) -> Result<Value, String>;
 
@@ -253,11 +251,11 @@ impl<'a> Draft<'a> {
             let next = odd.next_multiple_of(512);
             return together("direct", format!("needs multiples of 512 bytes: write `--bs {next}`"));
         }
-        if let Some(odd) = blocks.iter().find(|block| !block.is_multiple_of(STAMPED))
+        if let Some(odd) = blocks.iter().find(|block| !block.is_multiple_of(MIN_BLOCK as u64))
             && self.given("verify").is_some_and(|method| verifies(method) == Ok(true))
         {
-            let next = odd.next_multiple_of(STAMPED);
-            return together("verify", format!("needs multiples of {STAMPED} bytes: write `--bs {next}`"));
+            let next = odd.next_multiple_of(MIN_BLOCK as u64);
+            return together("verify", format!("needs multiples of {MIN_BLOCK} bytes: write `--bs {next}`"));
         }
         if deep && flushes.iter().any(|every| *every > 0) {
             let message = "waits for all writes, so none are outstanding beside it: leave out `--iodepth`, and use `--numjobs`";

@@ -303,8 +303,8 @@ const Plot = (function () {
     const column = 46 + Math.max(0, ...entries.map((text) => widthOf(text, SMALL)));
     const columns = Math.max(1, Math.floor((width - 12) / column));
     const legend = 20 * Math.ceil(listed.length / columns);
-    const left_for = options.left === undefined ? Infinity : Math.max(options.left - legend, view.least || 150);
-    const ground = Math.min(view.height || figure.height, options.tallest || Infinity, left_for);
+    const remaining = options.left === undefined ? Infinity : Math.max(options.left - legend, view.least || 150);
+    const ground = Math.min(view.height || figure.height, options.tallest || Infinity, remaining);
     const height = ground + legend;
 
     // Room for ticks and titles.

@@ -166,11 +166,14 @@ fn case(verdict: &Verdict) -> String {
     let Verdict { group, name, outcome, fails, text } = verdict;
     let (group, name, text, word) = (xml(group), xml(name), xml(text), outcome.word());
     let first = text.split("&#10;").next().unwrap_or_default();
-    let content = match fails {
-        true => format!("      <failure type=\"{word}\" message=\"{first}\">{text}</failure>\n"),
-        false if is_skipped(verdict) => format!("      <skipped message=\"{first}\"/>\n"),
-        false if text.is_empty() => String::new(),
-        false => format!("      <system-out>{word}: {text}</system-out>\n"),
+    let content = if *fails {
+        format!("      <failure type=\"{word}\" message=\"{first}\">{text}</failure>\n")
+    } else if is_skipped(verdict) {
+        format!("      <skipped message=\"{first}\"/>\n")
+    } else if text.is_empty() {
+        String::new()
+    } else {
+        format!("      <system-out>{word}: {text}</system-out>\n")
     };
     format!("    <testcase classname=\"{group}\" name=\"{name}\" time=\"0\">\n{content}    </testcase>\n")
 }

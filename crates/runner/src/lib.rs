@@ -307,7 +307,7 @@ fn printed(output: &str) -> String {
     }
 }
 
-/// Runs or resumes a study until it is complete, stopped, or cannot go on. `observe` is told what happens, with the state of
+/// Runs or resumes a study until it is complete, stopped, or cannot go on. `observe` takes what happens, with the state of
 /// the study then.
 ///
 /// # Errors

@@ -20,10 +20,10 @@ pub(crate) fn publish(verdicts: &[Verdict], args: &CiArgs, place: &Path, json: b
     match args.annotations {
         Some(Service::Github) => {
             let commands = verdicts::github(verdicts);
-            match json {
-                _ if commands.is_empty() => {}
-                true => output::note(commands.trim_end()),
-                false => output::print(&commands)?,
+            if json && !commands.is_empty() {
+                output::note(commands.trim_end());
+            } else if !commands.is_empty() {
+                output::print(&commands)?;
             }
         }
         Some(Service::Gitlab) => {
