@@ -244,26 +244,39 @@ fn nothing_matters_in_any_design_of_noise() {
     }
 }
 
-/// The table of docs/metrics.md.
+/// The table of docs/metrics.md: a quarter of its simulations agrees with it. With `WHOLE_SIMULATIONS` set all of them run, a
+/// quarter of an hour, and give the same digits.
 #[test]
-#[ignore = "full tier: 400,000 analyses"]
+#[ignore = "full tier: 100,000 analyses"]
 fn the_documented_rate_of_false_headlines() {
     let documented = std::fs::read_to_string("../../docs/metrics.md").unwrap();
-    let mut lines: Vec<String> = Vec::new();
+    let whole = std::env::var_os("WHOLE_SIMULATIONS").is_some();
+    let trials = if whole { 4_000 } else { 1_000 };
+    let mut wrong: Vec<String> = Vec::new();
     let mut add = |name: &str, alarms: &dyn Fn(Noise) -> u32| {
-        let cells = NOISES.map(|noise| {
-            let share = wilson(alarms(noise).into(), TRIALS.into(), 0.95);
-            assert!(share.0 <= 0.055, "{name}, {noise:?}: {share:?}");
-            format!("{:.1}–{:.1}", 100.0 * share.0, 100.0 * share.1)
+        let shares = NOISES.map(|noise| wilson(alarms(noise).into(), trials.into(), 0.95));
+        assert!(shares.iter().all(|share| share.0 <= 0.055), "{name}: {shares:?}");
+        let cells = shares.map(|(low, high)| format!("{:.1}–{:.1}", 100.0 * low, 100.0 * high));
+        let line = documented.lines().find_map(|line| line.strip_prefix(&format!("| {name} | ")));
+        let same = line.is_some_and(|line| {
+            let told: Vec<_> = line.trim_end_matches(" |").split(" | ").collect();
+            let agree =
+                |(cell, told): (&String, &&str)| if whole { cell == told } else { overlap(cell, told) };
+            told.len() == cells.len() && cells.iter().zip(&told).all(agree)
         });
-        lines.push(format!("| {name} | {} |", cells.join(" | ")));
+        if !same {
+            wrong.push(format!("| {name} | {} |", cells.join(" | ")));
+        }
     };
     for (seed, (name, rows, options)) in (0..).zip(designs()) {
-        add(name, &|noise| alarms(&rows, &options, noise, TRIALS, seed));
+        add(name, &|noise| alarms(&rows, &options, noise, trials, seed));
     }
-    add("2^3, 5 to 30 replicates until ±1 %", &|noise| alarms_when_stopped(noise, TRIALS, 99));
-    let missing: Vec<_> = lines.iter().filter(|line| !documented.contains(*line)).cloned().collect();
-    assert!(missing.is_empty(), "docs/metrics.md lacks\n{}", missing.join("\n"));
+    add("2^3, 5 to 30 replicates until ±1 %", &|noise| alarms_when_stopped(noise, trials, 99));
+    assert!(wrong.is_empty(), "{trials} trials; docs/metrics.md differs from\n{}", wrong.join("\n"));
 }
 
-const TRIALS: u32 = 4_000;
+/// Whether two intervals `low–high` have a value in common.
+fn overlap(a: &str, b: &str) -> bool {
+    let [a, b] = [a, b].map(|text| text.split('–').map(|end| end.parse().unwrap()).collect::<Vec<f64>>());
+    a[0] <= b[1] && b[0] <= a[1]
+}
