@@ -21,7 +21,8 @@ mod value;
 use std::path::PathBuf;
 
 use benchmaster_units::TimeSpan;
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::value::{prometheus, watch_interval};
 
@@ -66,6 +67,34 @@ Exit status: 0 fine, 1 the measurement failed or failed its own checks, 2 wrong 
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// What other tools call what a command does. Not for commands of commands (`lab ls`).
+const CALLED_ELSEWHERE: [(&[&str], &str); 8] = [
+    (&["ls", "list"], "results list"),
+    (&["show", "info"], "results show"),
+    (&["rm", "delete", "clean"], "results clean"),
+    (&["test", "bench", "benchmark", "fio"], "quick"),
+    (&["start", "exec", "resume"], "run"),
+    (&["top", "stat", "iostat", "monitor"], "watch"),
+    (&["check", "validate", "dry-run"], "plan"),
+    (&["plot", "html"], "report"),
+];
+
+/// The arguments of this process.
+///
+/// # Errors
+/// What `clap` says of wrong ones, and help that was asked for.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|mut error| {
+        if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+            && std::env::args_os().nth(1).is_some_and(|first| *first == **word)
+            && let Some((_, ours)) = CALLED_ELSEWHERE.iter().find(|(names, _)| names.contains(&word.as_str()))
+        {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![(*ours).into()]));
+        }
+        error
+    })
 }
 
 #[derive(Debug, Subcommand)]

@@ -11,10 +11,9 @@ mod signals;
 
 use std::process::ExitCode;
 
-use clap::FromArgMatches as _;
 use clap_complete::CompleteEnv;
 
-use crate::cli::{Cli, Command};
+use crate::cli::Command;
 
 // Its allocator and memory functions.
 #[cfg(target_env = "musl")]
@@ -23,10 +22,7 @@ use benchmaster_musl as _;
 fn main() -> ExitCode {
     // When a shell asks for completions: prints them, and ends.
     CompleteEnv::with_factory(cli::command).var(cli::COMPLETE).complete();
-    let cli = match Cli::from_arg_matches(&cli::command().get_matches()) {
-        Ok(cli) => cli,
-        Err(error) => error.exit(),
-    };
+    let cli = cli::parse().unwrap_or_else(|error| error.exit());
     let result = match cli.command {
         Command::Run(args) => commands::run::run(&args),
         Command::Quick(args) => commands::run::quick(&args),

@@ -53,6 +53,20 @@ fn every_command_has_help_with_examples() {
 }
 
 #[test]
+fn commands_of_other_tools_are_answered_with_ours() {
+    let place = Place::new();
+    for (typed, tip) in
+        [("ls", "'results list'"), ("top", "'watch'"), ("bench", "'quick'"), ("serv", "'serve'")]
+    {
+        let told = transcript(&place.run(&[typed]));
+        let tips: Vec<_> = told.lines().filter(|line| line.contains("tip:")).collect();
+        assert!(tips.len() == 1 && tips[0].contains(tip), "{typed}: {told}");
+    }
+    let told = transcript(&place.run(&["lab", "ls"]));
+    assert!(!told.contains("results list"), "{told}");
+}
+
+#[test]
 fn the_help_fits_80_columns() {
     let place = Place::new();
     for command in [None].into_iter().chain(COMMANDS.map(Some)) {
