@@ -7,6 +7,7 @@ mod compare;
 mod complete;
 mod diagnose;
 mod extend;
+mod fleet;
 mod import;
 mod lab;
 mod network;
@@ -33,6 +34,7 @@ pub(crate) use self::compare::{CompareArgs, HistoryArgs};
 pub(crate) use self::complete::COMPLETE;
 pub(crate) use self::diagnose::DiagnoseArgs;
 pub(crate) use self::extend::ExtendArgs;
+pub(crate) use self::fleet::{CredentialsArgs, FleetArgs, FleetCommand, ManifestArgs};
 pub(crate) use self::import::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportPcap, ImportStrace};
 pub(crate) use self::lab::{
     ExecArgs, GuestArgs, KernelBuildArgs, KernelCommand, KernelListArgs, LabArgs, LabCommand, LogsArgs,
@@ -115,6 +117,7 @@ pub(crate) enum Command {
     Probe(ProbeArgs),
     Watch(WatchArgs),
     Agent(AgentArgs),
+    Fleet(FleetArgs),
     Lab(LabArgs),
     // Names that no command is mistaken for.
     #[command(hide = true, name = "__supervisor")]
@@ -252,7 +255,7 @@ pub(crate) enum Generated {
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["run", "quick", "plan", "watch"]),
     ("Analyze", &["analyze", "diagnose", "compare", "history", "report", "export", "results"]),
-    ("Servers, clients and networks", &["serve", "lab", "wire", "probe", "agent"]),
+    ("Servers, clients and networks", &["serve", "lab", "wire", "probe", "agent", "fleet"]),
     ("Helpers", &["doctor", "import", "workloads", "simulate", "generate", "help"]),
 ];
 

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Probe(args) => commands::probe::probe(&args),
         Command::Watch(args) => commands::watch::watch(&args),
         Command::Agent(args) => commands::agent::agent(&args),
+        Command::Fleet(args) => commands::fleet::fleet(&args),
         Command::Lab(args) => commands::lab::lab(&args),
         Command::LabSupervisor(args) => commands::lab::supervisor(&args),
         Command::Guest(args) => commands::lab::guest(&args),

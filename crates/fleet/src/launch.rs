@@ -1,11 +1,12 @@
 //! Starting agents, each at the other end of a byte stream.
 //!
-//! Who starts them (this host, ssh, Slurm) is a matter of the modules below; what comes out is the same: a stream that
+//! Who starts them (this host, ssh, Slurm, something else) is a matter of the modules below; what comes out is the same: a stream that
 //! an agent serves, and whatever is known of the process behind it.
 
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,6 +14,9 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader}
 use tokio::process::Child;
 use tokio::sync::watch;
 
+use crate::secure::Joined;
+
+pub mod external;
 pub mod guests;
 pub mod local;
 pub mod slurm;
@@ -59,6 +63,30 @@ impl LaunchError {
     pub fn new(agent: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { agent: agent.into(), reason: reason.into() }
     }
+}
+
+/// Agents with their names: those of their hosts, with a number from the second one of a host on.
+fn by_host(joined: Vec<Joined>) -> impl Iterator<Item = (String, Joined)> {
+    let mut seen = HashMap::new();
+    joined.into_iter().map(move |agent| {
+        let count = seen.entry(agent.host.clone()).and_modify(|count| *count += 1).or_insert(1);
+        let name = if *count == 1 { agent.host.clone() } else { format!("{}-{count}", agent.host) };
+        (name, agent)
+    })
+}
+
+/// `HOST`, `HOST:PORT`, `ADDRESS`, `[ADDRESS]:PORT`; 0 without a port.
+fn split_port(address: &str) -> Result<(&str, u16), String> {
+    let wrong = || format!("`{address}` is not an address for agents to dial; write `HOST` or `HOST:PORT`");
+    if address.parse::<IpAddr>().is_ok() {
+        return Ok((address, 0));
+    }
+    let (host, port) = match address.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().map_err(|_| wrong())?),
+        None => (address, 0),
+    };
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if host.is_empty() || host.contains(['[', ']', '/', ' ']) { Err(wrong()) } else { Ok((host, port)) }
 }
 
 /// Lines kept by [`LastLines`].
@@ -132,6 +160,18 @@ impl LastLines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_have_ports_or_not() {
+        assert_eq!(split_port("head"), Ok(("head", 0)));
+        assert_eq!(split_port("head.example:7000"), Ok(("head.example", 7000)));
+        assert_eq!(split_port("10.0.0.1"), Ok(("10.0.0.1", 0)));
+        assert_eq!(split_port("fe80::1"), Ok(("fe80::1", 0)));
+        assert_eq!(split_port("[fe80::1]:7000"), Ok(("fe80::1", 7000)));
+        for wrong in ["", ":1", "head:x", "head:99999", "tcp://head", "a b"] {
+            assert!(split_port(wrong).unwrap_err().contains(wrong), "{wrong}");
+        }
+    }
 
     #[tokio::test]
     async fn the_last_lines_are_kept_and_long_ones_are_cut() {

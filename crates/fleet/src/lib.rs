@@ -10,6 +10,7 @@
 //! * [`controller`]: what leads them.
 //! * [`protocol`]: the versions that both sides must have in common.
 //! * [`stream`]: byte streams between both.
+//! * [`manifest`]: the same in a Kubernetes cluster, whose objects start the agents.
 //! * [`secure`]: TLS and a one-time token for agents that dial the controller.
 
 pub mod agent;
@@ -19,6 +20,7 @@ pub mod controller;
 pub mod hosts;
 pub mod job;
 pub mod launch;
+pub mod manifest;
 pub mod merge;
 pub mod perform;
 pub mod protocol;

@@ -11,15 +11,18 @@
 //! * A peer that shows anything else, or nothing in time, is refused before a byte of it reaches the control protocol.
 //!   Everything is bounded: connections in the handshake, its time, its bytes.
 //!
-//! The listener is open only while agents are awaited.
+//! The listener is open only while agents are awaited. Agents that something else starts get a key and token that were made
+//! before ([`ControllerKey`]), and keep them for all launches.
 
 pub mod build;
+mod controller_key;
 mod credentials;
 mod dial;
 mod greeting;
 mod key;
 mod listener;
 
+pub use controller_key::{ControllerKey, KeyError};
 pub use credentials::{Credentials, CredentialsError};
-pub use dial::{AgentOptions, DialError, TRY_FOR, agent_stream, dial};
+pub use dial::{AgentOptions, DialError, RANKS, TRY_FOR, agent_stream, dial};
 pub use listener::{Admitted, HANDSHAKE, Joined, ListenError, Listener, MOST_WAITING, Missing, Refusal};

@@ -165,6 +165,11 @@ impl Crew {
                 binary_on_hosts: settings.clients.binary.as_ref().map(PathBuf::from),
             },
             Launcher::Lab => in_lab(settings, lab)?,
+            Launcher::External => Launch::External {
+                agents: settings.clients.nodes.unwrap_or(number),
+                address: settings.clients.address.clone().unwrap_or_else(|| "127.0.0.1".into()),
+                credentials: settings.clients.credentials.clone().unwrap_or_default().into(),
+            },
             Launcher::Slurm => Launch::Slurm {
                 nodes: nodes(settings),
                 options: settings.clients.slurm_options.clone(),
@@ -177,6 +182,7 @@ impl Crew {
             },
         };
         let binary = std::env::current_exe().map_err(FleetError::Controller).map_err(CrewError::from)?;
+        let usual = FleetConfig::new(launch, number, binary);
         let config = FleetConfig {
             patience: match launcher {
                 // A machine has a part of a processor, and may get none of it for seconds.
@@ -184,7 +190,12 @@ impl Crew {
                 _ => settings.clients.patience.0,
             },
             server: settings.server.other_host().map(str::to_owned),
-            ..FleetConfig::new(launch, number, binary)
+            launch_timeout: match launcher {
+                // Images are fetched, and queues waited in.
+                Launcher::External => Duration::from_mins(10),
+                _ => usual.launch_timeout,
+            },
+            ..usual
         };
         Ok(Self::Away(Box::new(Away {
             fleet: Fleet::launch(&config, stop, tell)?,

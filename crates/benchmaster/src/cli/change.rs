@@ -5,7 +5,7 @@ use benchmaster_study::target::Target;
 use clap::Args;
 
 /// They are written into the study that is stored with the results; the file itself stays as it is.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Changes to the study")]
 pub(crate) struct ChangeArgs {
     /// Multiply amounts of data, numbers of files and lengths of time by this, for a smaller machine (`study.scale`)
@@ -29,6 +29,24 @@ impl ChangeArgs {
     /// Whether nothing is to be changed.
     pub(crate) fn is_empty(&self) -> bool {
         self.scale.is_none() && self.target.is_none() && self.lab.is_none() && self.set.is_empty()
+    }
+
+    /// The same as arguments.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        let mut add = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
+        if let Some(scale) = self.scale {
+            add("--scale", scale.to_string());
+        }
+        if let Some(target) = &self.target {
+            add("--target", target.clone());
+        }
+        self.set.iter().for_each(|set| add("--set", set.clone()));
+        if let Some(lab) = &self.lab {
+            arguments.push("--lab".into());
+            arguments.extend(lab.iter().cloned());
+        }
+        arguments
     }
 
     /// What they put into the study, in order.

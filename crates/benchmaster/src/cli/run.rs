@@ -210,8 +210,9 @@ pub(crate) struct QuickArgs {
 
 /// Generate load for a study that runs elsewhere
 ///
-/// The controller, `benchmaster run`, starts agents itself: on this host, by ssh or by Slurm. An agent serves one controller on
-/// one stream, runs nothing but the workloads and commands of its study, and ends with the stream.
+/// The controller, `benchmaster run`, starts agents itself: on this host, by ssh or by Slurm. With `launcher = "external"` it
+/// waits for agents that something else starts, such as mpiexec or Kubernetes (see `benchmaster fleet`). An agent serves one
+/// controller on one stream, runs nothing but the workloads and commands of its study, and ends with the stream.
 #[derive(Debug, Args)]
 pub(crate) struct AgentArgs {
     /// Serve on standard input and output
@@ -220,10 +221,16 @@ pub(crate) struct AgentArgs {
     /// Connect to the controller at this address; what proves both to each other is read from standard input
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) dial: Option<String>,
-    /// Number among the agents of the launch [default: that of Slurm, from SLURM_PROCID]
+    /// Number among the agents of the launch [default: that of Slurm, MPI or an Indexed Job, from the environment]
     #[arg(long, requires = "dial")]
     pub(crate) rank: Option<u32>,
     /// File to read instead of standard input
     #[arg(long, value_name = "FILE", requires = "dial")]
     pub(crate) credentials: Option<PathBuf>,
+    /// Try for this long to reach the controller, and again after its connection has ended: until no controller comes
+    #[arg(long, value_name = "TIME", requires = "credentials")]
+    pub(crate) wait: Option<TimeSpan>,
+    /// It has served before
+    #[arg(long, hide = true, requires = "wait")]
+    pub(crate) served: bool,
 }

@@ -20,6 +20,7 @@ pub(crate) mod data;
 pub(crate) mod diagnose;
 pub(crate) mod doctor;
 pub(crate) mod extend;
+pub(crate) mod fleet;
 pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod kept;

@@ -17,6 +17,7 @@ mod compare;
 mod crash;
 mod diagnose;
 mod english;
+mod external;
 mod fleet;
 mod hosts;
 mod import;

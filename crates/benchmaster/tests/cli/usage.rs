@@ -2,7 +2,7 @@
 
 use crate::place::{Place, snapshot, stdout, transcript};
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "doctor",
     "run",
     "quick",
@@ -23,6 +23,7 @@ const COMMANDS: [&str; 21] = [
     "workloads",
     "generate",
     "agent",
+    "fleet",
     "lab",
 ];
 

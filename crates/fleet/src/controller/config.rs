@@ -71,6 +71,15 @@ pub enum Launch {
         /// The one that looks on at the server.
         server: Option<Opened>,
     },
+    /// Something else starts them, and they dial this host; see [`external`](crate::launch::external).
+    External {
+        /// How many.
+        agents: u32,
+        /// Where this host listens: an address or a name, with a port or without.
+        address: String,
+        /// The file with the controller's key.
+        credentials: PathBuf,
+    },
     /// One on each node of a Slurm cluster; see [`slurm`](crate::launch::slurm).
     Slurm {
         /// How many nodes; `None`: those of the allocation in which this process runs.

@@ -2,7 +2,7 @@
 
 use super::config::{FleetConfig, Launch};
 use super::error::FleetError;
-use crate::launch::{LaunchError, Started, guests, local, slurm, ssh};
+use crate::launch::{LaunchError, Started, external, guests, local, slurm, ssh};
 
 /// Starts all: those with clients, and the one at the server.
 pub(super) async fn all(
@@ -33,6 +33,15 @@ pub(super) async fn all(
             let ssh = over_ssh(config, options, binary_on_hosts.as_ref());
             ssh::launch(&ssh, hosts, tell).await?
         }
+        Launch::External { agents, address, credentials } => {
+            let external = external::ExternalConfig {
+                address: address.clone(),
+                agents: *agents,
+                credentials: credentials.clone(),
+                deadline: config.launch_timeout,
+            };
+            external::launch(&external, tell).await?
+        }
         Launch::Slurm { nodes, options, address } => {
             let Some(nodes) = nodes.or_else(slurm::allocated_nodes) else {
                 let text = "how many nodes Slurm shall give is not known outside of an allocation; give \
@@ -51,7 +60,9 @@ pub(super) async fn all(
     let Some(host) = &config.server else { return Ok((clients, None)) };
     let (options, binary_on_hosts) = match &config.launch {
         Launch::Ssh { options, binary_on_hosts, .. } => (options.as_slice(), binary_on_hosts.as_ref()),
-        Launch::Local { .. } | Launch::Opened { .. } | Launch::Slurm { .. } => (&[][..], None),
+        Launch::Local { .. } | Launch::Opened { .. } | Launch::Slurm { .. } | Launch::External { .. } => {
+            (&[][..], None)
+        }
     };
     let ssh = over_ssh(config, options, binary_on_hosts);
     let server = ssh::launch(&ssh, std::slice::from_ref(host), tell).await?.pop();

@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::{LaunchError, Started, each_line};
+use super::{LaunchError, Started, by_host, each_line, split_port};
 use crate::secure::{Admitted, Joined, Listener, Missing, Refusal};
 
 mod output;
@@ -193,20 +193,6 @@ impl ListenAddress {
     }
 }
 
-/// `HOST`, `HOST:PORT`, `ADDRESS`, `[ADDRESS]:PORT`.
-fn split_port(address: &str) -> Result<(&str, u16), String> {
-    let wrong = || format!("`{address}` is not an address for agents to dial; write `HOST` or `HOST:PORT`");
-    if address.parse::<IpAddr>().is_ok() {
-        return Ok((address, 0));
-    }
-    let (host, port) = match address.rsplit_once(':') {
-        Some((host, port)) => (host, port.parse().map_err(|_| wrong())?),
-        None => (address, 0),
-    };
-    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    if host.is_empty() || host.contains(['[', ']', '/', ' ']) { Err(wrong()) } else { Ok((host, port)) }
-}
-
 /// Whether all nodes that could be used are this host, as on a cluster of one machine.
 async fn all_here(srun: &Path, name: &str) -> bool {
     let mut sinfo = Command::new(srun.with_file_name("sinfo"));
@@ -225,11 +211,7 @@ async fn follow(reader: impl AsyncRead + Send + Unpin, output: Output) {
 }
 
 fn started(joined: Vec<Joined>, output: &Output, keep: &Arc<Kept>) -> Vec<Started> {
-    let mut seen = std::collections::HashMap::new();
-    let agents = joined.into_iter().map(|agent| {
-        let count = seen.entry(agent.host.clone()).and_modify(|count| *count += 1).or_insert(1);
-        // Options of the study may put several on a node.
-        let name = if *count == 1 { agent.host } else { format!("{}-{count}", agent.host) };
+    let agents = by_host(joined).map(|(name, agent)| {
         let keep: Arc<dyn std::any::Any + Send + Sync> = Arc::<Kept>::clone(keep);
         Started {
             name,
@@ -305,15 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_ports_or_not() {
-        assert_eq!(split_port("head"), Ok(("head", 0)));
-        assert_eq!(split_port("head.example:7000"), Ok(("head.example", 7000)));
-        assert_eq!(split_port("10.0.0.1"), Ok(("10.0.0.1", 0)));
-        assert_eq!(split_port("fe80::1"), Ok(("fe80::1", 0)));
-        assert_eq!(split_port("[fe80::1]:7000"), Ok(("fe80::1", 7000)));
-        for wrong in ["", ":1", "head:x", "head:99999", "tcp://head", "a b"] {
-            assert!(split_port(wrong).unwrap_err().contains(wrong), "{wrong}");
-        }
+    fn addresses_of_version_6_are_dialled_in_brackets() {
         let address = ListenAddress { listen: (Ipv4Addr::LOCALHOST, 0).into(), host: "fe80::1".into() };
         assert_eq!(address.dial(7), "[fe80::1]:7");
     }

@@ -38,6 +38,11 @@ impl Token {
     pub(super) fn bytes(&self) -> &[u8] {
         self.0.as_slice()
     }
+
+    pub(super) fn from_hex(text: &str) -> Option<Self> {
+        let bytes = unhex(text)?;
+        Some(Self(Zeroizing::new(bytes.as_slice().try_into().ok()?)))
+    }
 }
 
 /// What an agent needs to join a launch: how to know the controller, and how to be known by it. Shows nothing when it is
@@ -96,8 +101,8 @@ impl Credentials {
     fn from_json(bytes: &[u8]) -> Option<Self> {
         // An error of the parser may quote what it read.
         let text: Text = serde_json::from_slice(bytes).ok()?;
-        let fingerprint = *unhex(&text.key_sha256)?;
-        Some(Self { fingerprint, token: Token(unhex(&text.token)?) })
+        let fingerprint = unhex(&text.key_sha256)?.as_slice().try_into().ok()?;
+        Some(Self { fingerprint, token: Token::from_hex(&text.token)? })
     }
 
     /// Reads one line.
@@ -105,12 +110,8 @@ impl Credentials {
     /// # Errors
     /// When there is none, or it is something else; `place` says in the message where it was read.
     pub fn read(reader: impl BufRead, place: &str) -> Result<Self, CredentialsError> {
-        let mut line = Zeroizing::new(Vec::with_capacity(MOST_BYTES as usize));
-        reader
-            .take(MOST_BYTES)
-            .read_until(b'\n', &mut line)
-            .map_err(|source| CredentialsError::Read { place: place.to_owned(), source })?;
-        Self::from_json(&line).ok_or_else(|| CredentialsError::Malformed { place: place.to_owned() })
+        Self::from_json(&line(reader, place)?)
+            .ok_or_else(|| CredentialsError::Malformed { place: place.to_owned() })
     }
 
     /// Reads a file, which must be its user's alone.
@@ -118,29 +119,43 @@ impl Credentials {
     /// # Errors
     /// When it cannot be read, others can read it, or it holds something else.
     pub fn read_file(path: &Path) -> Result<Self, CredentialsError> {
-        let place = path.display().to_string();
-        let failed = |source| CredentialsError::Read { place: place.clone(), source };
-        let file = std::fs::File::open(path).map_err(failed)?;
-        let facts = file.metadata().map_err(failed)?;
-        let ours = facts.uid() == rustix::process::geteuid().as_raw();
-        if facts.is_file() && (!ours || facts.mode() & 0o077 != 0) {
-            return Err(CredentialsError::Exposed { path: path.to_owned() });
-        }
-        Self::read(io::BufReader::new(file), &place)
+        Self::from_json(&*own_line(path)?)
+            .ok_or_else(|| CredentialsError::Malformed { place: path.display().to_string() })
     }
 }
 
-fn unhex(text: &str) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
-    let digits = text.as_bytes();
-    if digits.len() != 2 * KEY_BYTES {
-        return None;
+/// The first line, with its end.
+fn line(reader: impl BufRead, place: &str) -> Result<Zeroizing<Vec<u8>>, CredentialsError> {
+    let mut line = Zeroizing::new(Vec::with_capacity(MOST_BYTES as usize));
+    reader
+        .take(MOST_BYTES)
+        .read_until(b'\n', &mut line)
+        .map_err(|source| CredentialsError::Read { place: place.to_owned(), source })?;
+    Ok(line)
+}
+
+/// The first line of a file, which must be its user's alone.
+pub(super) fn own_line(path: &Path) -> Result<Zeroizing<Vec<u8>>, CredentialsError> {
+    let place = path.display().to_string();
+    let failed = |source| CredentialsError::Read { place: place.clone(), source };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let facts = file.metadata().map_err(failed)?;
+    let ours = facts.uid() == rustix::process::geteuid().as_raw();
+    if facts.is_file() && (!ours || facts.mode() & 0o077 != 0) {
+        return Err(CredentialsError::Exposed { path: path.to_owned() });
     }
-    let mut bytes = Zeroizing::new([0; KEY_BYTES]);
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |at: usize| pair.get(at).and_then(|&c| char::from(c).to_digit(16)).map(|d| d as u8);
-        *byte = digit(0)? << 4 | digit(1)?;
+    line(io::BufReader::new(file), &place)
+}
+
+/// Bytes of pairs of digits.
+pub(super) fn unhex(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let mut bytes = Zeroizing::new(Vec::with_capacity(pairs.len()));
+    for pair in pairs {
+        let [high, low] = pair.map(|c| char::from(c).to_digit(16));
+        bytes.push((high? << 4 | low?) as u8);
     }
-    Some(bytes)
+    rest.is_empty().then_some(bytes)
 }
 
 #[cfg(test)]

@@ -17,19 +17,27 @@ use super::greeting::{self, Verdict};
 use super::key;
 use crate::launch::ByteStream;
 
-/// How long an agent tries to reach its controller. Less than the controller waits, so that the agent can still say why.
+/// How long an agent tries to reach its controller, if it is not told otherwise. Less than the controller waits, so that the agent can still say why.
 pub const TRY_FOR: Duration = Duration::from_secs(25);
 
 /// Pause before another attempt: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// Variables of the environment in which programs that start agents number them: Slurm, Open MPI, other launchers of MPI (PMIx,
+/// PMI), an Indexed Job of Kubernetes.
+pub const RANKS: [&str; 5] =
+    ["SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "JOB_COMPLETION_INDEX"];
 
 /// What an agent that dials was asked to do.
 #[derive(Debug, Clone)]
 pub struct AgentOptions {
     /// `HOST:PORT` of the controller.
     pub dial: String,
-    /// Its number among the agents of the launch; `None`: Slurm's, from `SLURM_PROCID`.
+    /// Its number among the agents of the launch; `None`: that of whatever started it (see [`RANKS`]).
     pub rank: Option<u32>,
+    /// How long it stands by for a controller that wants it. `None`: the controller has started it, and waits; it tries for
+    /// [`TRY_FOR`], and a rank that is not wanted is an error.
+    pub wait: Option<Duration>,
     /// File with the credentials; `None`: the first line of standard input.
     pub credentials: Option<PathBuf>,
 }
@@ -38,10 +46,10 @@ pub struct AgentOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     #[error(
-        "cannot reach the controller at {address} within {TRY_FOR:?}: {source}; \
+        "cannot reach the controller at {address} within {within:?}: {source}; \
          an address of the controller that this host can reach must be given in the study"
     )]
-    Reach { address: String, source: io::Error },
+    Reach { address: String, within: Duration, source: io::Error },
     /// Another program answers.
     #[error(
         "the process at {address} is not the controller that started this agent (its key differs); nothing was sent to it"
@@ -50,9 +58,9 @@ pub enum DialError {
     /// The controller does not want this agent.
     #[error("the controller at {address} refused this agent: {reason}")]
     Refused { address: String, reason: String },
-    #[error("give this agent's number in the launch by `--rank`, or by Slurm in SLURM_PROCID{found}")]
+    #[error("give this agent's number in the launch by `--rank`, or in one of {}{found}", RANKS.join(", "))]
     Rank {
-        /// What stands there instead.
+        /// What stands in one of them instead.
         found: String,
     },
     #[error(transparent)]
@@ -72,13 +80,13 @@ pub enum DialError {
 pub async fn agent_stream(options: &AgentOptions) -> Result<Box<dyn ByteStream>, DialError> {
     let rank = match options.rank {
         Some(rank) => rank,
-        None => slurm_rank(std::env::var("SLURM_PROCID").ok())?,
+        None => rank_in(|name| std::env::var(name).ok())?,
     };
     let credentials = match &options.credentials {
         Some(path) => Credentials::read_file(path)?,
         None => from_standard_input().await?,
     };
-    dial(&options.dial, &credentials, rank, &host()).await
+    dial(&options.dial, &credentials, rank, &host(), options.wait).await
 }
 
 /// Reads standard input in a thread of its own, which no runtime waits for when nothing comes.
@@ -96,9 +104,11 @@ async fn from_standard_input() -> Result<Credentials, CredentialsError> {
     }
 }
 
-fn slurm_rank(variable: Option<String>) -> Result<u32, DialError> {
-    let Some(text) = variable else { return Err(DialError::Rank { found: String::new() }) };
-    text.parse().map_err(|_| DialError::Rank { found: format!(" (which is `{text}`)") })
+fn rank_in(variable: impl Fn(&str) -> Option<String>) -> Result<u32, DialError> {
+    let Some((name, text)) = RANKS.iter().find_map(|name| Some((name, variable(name)?))) else {
+        return Err(DialError::Rank { found: String::new() });
+    };
+    text.parse().map_err(|_| DialError::Rank { found: format!(" ({name} is `{text}`)") })
 }
 
 /// The name of this host: Slurm's for the node, else the kernel's.
@@ -107,7 +117,8 @@ fn host() -> String {
     node.unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
 }
 
-/// Connects to a controller and joins its launch. Tries again while nothing answers, for [`TRY_FOR`].
+/// Connects to a controller and joins its launch. Tries again while nothing answers, or with `wait` while no launch has a place
+/// for this rank; see [`AgentOptions::wait`].
 ///
 /// # Errors
 /// When the controller cannot be reached or refuses, or another program answers.
@@ -116,17 +127,20 @@ pub async fn dial(
     credentials: &Credentials,
     rank: u32,
     host: &str,
+    wait: Option<Duration>,
 ) -> Result<Box<dyn ByteStream>, DialError> {
     let identity = build::identity()?;
     let connector = TlsConnector::from(Arc::new(key::client(credentials.fingerprint)?));
-    let deadline = Instant::now() + TRY_FOR;
+    let within = wait.unwrap_or(TRY_FOR);
+    let deadline = Instant::now() + within;
     let mut pause = PAUSES.0;
     let mut last = io::Error::from(io::ErrorKind::TimedOut);
     loop {
         let joined = join(address, &connector, credentials, rank, host, identity);
         match timeout_at(deadline, joined).await {
             Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(Attempt::Final(error))) => return Err(error),
+            Ok(Err(Attempt::NoPlace(error))) if wait.is_some() => last = io::Error::other(error),
+            Ok(Err(Attempt::NoPlace(error) | Attempt::Final(error))) => return Err(error),
             Ok(Err(Attempt::Again(error))) => last = error,
             Err(_) => break,
         }
@@ -136,13 +150,15 @@ pub async fn dial(
         sleep(pause).await;
         pause = (pause * 2).min(PAUSES.1);
     }
-    Err(DialError::Reach { address: address.to_owned(), source: last })
+    Err(DialError::Reach { address: address.to_owned(), within, source: last })
 }
 
 /// How an attempt failed.
 enum Attempt {
     /// Another may do better.
     Again(io::Error),
+    /// This launch has no place for the rank; the next one may have.
+    NoPlace(DialError),
     Final(DialError),
 }
 
@@ -166,7 +182,9 @@ async fn join(
             None => Attempt::Again(error),
         }
     })?;
-    let refused = |reason: String| Attempt::Final(DialError::Refused { address: address.to_owned(), reason });
+    let error = |reason: String| DialError::Refused { address: address.to_owned(), reason };
+    let refused = |reason: String| Attempt::Final(error(reason));
+    let no_place = |reason: String| Attempt::NoPlace(error(reason));
     let broken = |error: io::Error| refused(format!("it ended the connection ({error})"));
     greeting::send(&mut stream, &credentials.token, rank, host, identity).await.map_err(Attempt::Again)?;
     let (verdict, theirs) = greeting::decision(&mut stream).await.map_err(broken)?;
@@ -176,8 +194,8 @@ async fn join(
         Verdict::Build => Err(refused(format!(
             "its build ({theirs}) differs from this one ({identity}); all hosts need the same file"
         ))),
-        Verdict::Taken => Err(refused(format!("an agent of rank {rank} is already connected"))),
-        Verdict::Rank => Err(refused(format!("it has no rank {rank}"))),
+        Verdict::Taken => Err(no_place(format!("an agent of rank {rank} is already connected"))),
+        Verdict::Rank => Err(no_place(format!("it has no rank {rank}"))),
     }
 }
 
@@ -199,11 +217,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_come_from_slurm() {
-        assert_eq!(slurm_rank(Some("12".into())).unwrap(), 12);
-        let absent = slurm_rank(None).unwrap_err().to_string();
-        assert!(absent.ends_with("in SLURM_PROCID"), "{absent}");
-        let wrong = slurm_rank(Some("-1".into())).unwrap_err().to_string();
-        assert!(wrong.ends_with("in SLURM_PROCID (which is `-1`)"), "{wrong}");
+    fn ranks_come_from_whatever_started_the_agent() {
+        let set = |name: &'static str, value: &'static str| {
+            move |asked: &str| (asked == name).then(|| value.to_owned())
+        };
+        for name in RANKS {
+            assert_eq!(rank_in(set(name, "12")).unwrap(), 12);
+        }
+        let absent = rank_in(set("RANK", "1")).unwrap_err().to_string();
+        assert!(absent.ends_with("PMI_RANK, JOB_COMPLETION_INDEX"), "{absent}");
+        let wrong = rank_in(set("PMI_RANK", "-1")).unwrap_err().to_string();
+        assert!(wrong.ends_with(" (PMI_RANK is `-1`)"), "{wrong}");
     }
 }

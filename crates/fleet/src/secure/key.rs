@@ -15,6 +15,7 @@ use rustls::server::AlwaysResolvesServerRawPublicKeys;
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, DigitallySignedStruct, PeerIncompatible, SignatureScheme};
 use rustls::{ClientConfig, ServerConfig, version};
+use zeroize::Zeroizing;
 
 use super::credentials::KEY_BYTES;
 
@@ -31,11 +32,16 @@ fn fingerprint(key: &[u8]) -> [u8; KEY_BYTES] {
     bytes
 }
 
-/// A server with a new key, and the fingerprint of its public part.
-pub(super) fn server() -> Result<(ServerConfig, [u8; KEY_BYTES]), String> {
+/// A new private key (PKCS #8).
+pub(super) fn generate() -> Result<Zeroizing<Vec<u8>>, String> {
     let pair = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &SystemRandom::new());
     let pair = pair.map_err(|_| "the kernel gives no random numbers")?;
-    let pair = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(pair.as_ref()));
+    Ok(Zeroizing::new(pair.as_ref().to_vec()))
+}
+
+/// A server with this private key, and the fingerprint of its public part.
+pub(super) fn server(pkcs8: &[u8]) -> Result<(ServerConfig, [u8; KEY_BYTES]), String> {
+    let pair = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(pkcs8));
     let key = any_supported_type(&pair).map_err(|error| error.to_string())?;
     let public = key.public_key().ok_or("the key has no public part")?.to_vec();
     let fingerprint = fingerprint(&public);

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::build::{self, Unreadable};
+use super::controller_key::{ControllerKey, KeyError};
 use super::credentials::{Credentials, Token};
 use super::greeting::{self, Verdict};
 use super::key;
@@ -57,11 +58,8 @@ pub enum ListenError {
     /// The address is in use, or not one of this host.
     #[error("cannot listen for agents on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("cannot make a key for this launch: {0}")]
-    Key(String),
-    /// The kernel gives no random numbers.
-    #[error("the kernel gives no random numbers for a token")]
-    Random,
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// The program's own file, which identifies its build.
     #[error(transparent)]
     Program(#[from] Unreadable),
@@ -118,16 +116,24 @@ impl Listener {
     /// # Errors
     /// When the address cannot be listened on, or there are no keys.
     pub async fn bind(address: SocketAddr) -> Result<(Self, Credentials), ListenError> {
-        let (tls, fingerprint) = key::server().map_err(ListenError::Key)?;
-        let token = Token::random().ok_or(ListenError::Random)?;
+        let key = ControllerKey::generate()?;
+        Ok((Self::bind_with(address, &key).await?, key.credentials()?))
+    }
+
+    /// Listens with a key and token that agents were given before.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on, or it is no key for TLS.
+    pub async fn bind_with(address: SocketAddr, key: &ControllerKey) -> Result<Self, ListenError> {
+        let (tls, _) = key::server(&key.pkcs8).map_err(KeyError)?;
         let identity = build::identity()?;
         let failed = |source| ListenError::Listen { address, source };
         let socket = TcpListener::bind(address).await.map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
-        let credentials = Credentials { fingerprint, token: token.clone() };
         let tls = TlsAcceptor::from(Arc::new(tls));
-        let door = Arc::new(Door { tls, token, identity, taken: Mutex::new(HashSet::new()) });
-        Ok((Self { socket, address, handshake: HANDSHAKE, door }, credentials))
+        let door =
+            Arc::new(Door { tls, token: key.token.clone(), identity, taken: Mutex::new(HashSet::new()) });
+        Ok(Self { socket, address, handshake: HANDSHAKE, door })
     }
 
     /// Gives each connection another time than [`HANDSHAKE`] to show the token.

@@ -64,7 +64,7 @@ pub(crate) async fn agents_are_taken_by_rank_whenever_they_come() {
     let agents = async {
         let mut streams = Vec::new();
         for rank in [2, 0, 1] {
-            let mut stream = dial(&address, &credentials, rank, &format!("n{rank}")).await.unwrap();
+            let mut stream = dial(&address, &credentials, rank, &format!("n{rank}"), None).await.unwrap();
             stream.write_all(format!("from {rank}").as_bytes()).await.unwrap();
             stream.flush().await.unwrap();
             streams.push(stream);
@@ -93,7 +93,7 @@ pub(crate) async fn agents_are_taken_by_rank_whenever_they_come() {
 
 pub(crate) async fn agents_that_come_late_or_not_at_all_are_named() {
     let (listener, credentials, address) = listener().await;
-    let _agent = tokio::spawn(async move { dial(&address, &credentials, 1, "n1").await });
+    let _agent = tokio::spawn(async move { dial(&address, &credentials, 1, "n1", None).await });
     let deadline = Instant::now() + Duration::from_millis(1500);
     let Missing { joined, missing, refused } = listener.accept_ranked(3, deadline).await.unwrap_err();
     assert_eq!((joined.len(), joined[0].rank, missing, refused.len()), (1, 1, vec![0, 2], 0));
@@ -108,14 +108,14 @@ pub(crate) async fn a_wrong_token_a_rank_twice_and_an_unknown_rank_are_refused()
             other => panic!("{other}"),
         };
         let wrong = credentials(&fingerprint, &other(&token));
-        let said = refusal(dial(&address, &wrong, 0, "evil").await.err().unwrap());
+        let said = refusal(dial(&address, &wrong, 0, "evil", None).await.err().unwrap());
         assert_eq!(said, "the token is not that of its launch");
-        let first = dial(&address, &good, 0, "n0").await.unwrap();
-        let said = refusal(dial(&address, &good, 0, "again").await.err().unwrap());
+        let first = dial(&address, &good, 0, "n0", None).await.unwrap();
+        let said = refusal(dial(&address, &good, 0, "again", None).await.err().unwrap());
         assert_eq!(said, "an agent of rank 0 is already connected");
-        let said = refusal(dial(&address, &good, 2, "n2").await.err().unwrap());
+        let said = refusal(dial(&address, &good, 2, "n2", None).await.err().unwrap());
         assert_eq!(said, "it has no rank 2");
-        (first, dial(&address, &good, 1, "n1").await.unwrap())
+        (first, dial(&address, &good, 1, "n1", None).await.unwrap())
     };
     let (admitted, _streams) = tokio::join!(listener.accept_ranked(2, soon()), agents);
     let admitted = admitted.unwrap();
@@ -256,7 +256,7 @@ pub(crate) async fn garbage_and_silence_are_turned_away_while_agents_get_in() {
         half.write_all(b"bmagent\x01half").await.unwrap();
         let mut silent = TcpStream::connect(&address).await.unwrap();
         drop(tls(&address).await);
-        let stream = dial(&address, &good, 0, "n0").await.unwrap();
+        let stream = dial(&address, &good, 0, "n0", None).await.unwrap();
         for stream in [&mut web, &mut rude, &mut half] {
             let mut answer = Vec::new();
             let _ = timeout(LIMIT, stream.read_to_end(&mut answer)).await.expect("turned away in time");
@@ -299,7 +299,7 @@ pub(crate) async fn a_crowd_is_turned_away_and_agents_get_in_when_it_goes() {
             let end = timeout(LIMIT, late.read_to_end(&mut Vec::new())).await;
             assert!(end.is_ok(), "turned away in time");
         }
-        let (agent, ()) = tokio::join!(dial(&address, &good, 0, "n0"), async {
+        let (agent, ()) = tokio::join!(dial(&address, &good, 0, "n0", None), async {
             // The agent's first attempts are in vain too.
             tokio::time::sleep(Duration::from_millis(300)).await;
             drop(crowd);
@@ -336,7 +336,7 @@ pub(crate) async fn an_agent_says_nothing_to_another_server() {
         // It ends in the handshake, before anything could be said.
         acceptor.accept(stream).await.expect_err("the agent goes").to_string()
     };
-    let (error, seen) = tokio::join!(dial(&address, &good, 0, "n0"), robbed);
+    let (error, seen) = tokio::join!(dial(&address, &good, 0, "n0", None), robbed);
     let error = error.err().unwrap();
     assert!(matches!(error, DialError::Key { .. }), "{error}");
     assert!(error.to_string().ends_with("(its key differs); nothing was sent to it"), "{error}");
@@ -346,7 +346,7 @@ pub(crate) async fn an_agent_says_nothing_to_another_server() {
     let wrong = credentials(&other(&fingerprint), &token);
     let address = listener.address().to_string();
     let accepting = listener.accept_ranked(1, Instant::now() + Duration::from_secs(5));
-    let (missing, error) = tokio::join!(accepting, dial(&address, &wrong, 0, "n0"));
+    let (missing, error) = tokio::join!(accepting, dial(&address, &wrong, 0, "n0", None));
     assert!(matches!(error, Err(DialError::Key { .. })));
     assert_eq!(missing.unwrap_err().refused.len(), 1);
     // Somebody who does not speak TLS at all.
@@ -359,7 +359,7 @@ pub(crate) async fn an_agent_says_nothing_to_another_server() {
         let _ = stream.read_to_end(&mut got).await;
         got
     };
-    let (error, got) = tokio::join!(dial(&address, &good, 0, "n0"), speaking);
+    let (error, got) = tokio::join!(dial(&address, &good, 0, "n0", None), speaking);
     assert!(matches!(error, Err(DialError::Key { .. })));
     let secret = unhex(&token);
     assert!(!got.windows(32).any(|bytes| bytes == secret), "the token never leaves in the clear");
@@ -432,7 +432,7 @@ pub(crate) fn nothing_secret_is_seen_of_an_agent() {
 
 /// The agent of the test above, as a process of its own.
 pub(crate) fn agent(dial: &str) {
-    let options = AgentOptions { dial: dial.to_owned(), rank: Some(0), credentials: None };
+    let options = AgentOptions { dial: dial.to_owned(), rank: Some(0), credentials: None, wait: None };
     support::block_on(async {
         match agent_stream(&options).await {
             Ok(mut stream) => {

@@ -39,7 +39,7 @@ fn program(folder: &Path, first: &str) -> PathBuf {
 
 /// The agent.
 pub(crate) fn agent(dial: &str) {
-    let options = AgentOptions { dial: dial.to_owned(), rank: None, credentials: None };
+    let options = AgentOptions { dial: dial.to_owned(), rank: None, credentials: None, wait: None };
     support::block_on(async {
         let stream = agent_stream(&options).await.unwrap();
         let (mut reader, mut writer) = tokio::io::split(stream);

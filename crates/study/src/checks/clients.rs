@@ -54,6 +54,16 @@ fn launcher(reader: &mut Reader<'_>, settings: &Settings, hosts: &[String]) {
             "Slurm chooses the hosts itself",
             "remove `hosts`, or write `slurm_options = [\"--nodelist=c[1-10]\"]`",
         ),
+        (Launcher::External, false) => reader.error(
+            "clients.hosts",
+            "what starts the agents chooses the hosts",
+            "remove `hosts`, or write `launcher = \"ssh\"`",
+        ),
+        (Launcher::External, true) if clients.credentials.is_none() => reader.error(
+            "clients.launcher",
+            "agents that something else starts must be told from strangers",
+            "run `benchmaster fleet credentials crew`, and add `credentials = \"crew/controller\"`",
+        ),
         _ => {}
     }
     if let Some(count) = clients.count.filter(|count| (*count as usize) < hosts.len()) {
@@ -66,9 +76,8 @@ fn launcher(reader: &mut Reader<'_>, settings: &Settings, hosts: &[String]) {
         let help = "write `launcher = \"local\"`, or remove it";
         reader.error("clients.launcher", message, help);
     }
-    if let Some(nodes) =
-        clients.nodes.filter(|nodes| launcher == Launcher::Slurm && *nodes > settings.clients())
-    {
+    let dial = matches!(launcher, Launcher::Slurm | Launcher::External);
+    if let Some(nodes) = clients.nodes.filter(|nodes| dial && *nodes > settings.clients()) {
         let message =
             format!("{} cannot be spread over {nodes} nodes", plural(settings.clients() as usize, "client"));
         reader.error("clients.nodes", message, "write fewer nodes, or a larger `count`");
@@ -82,8 +91,9 @@ fn launcher(reader: &mut Reader<'_>, settings: &Settings, hosts: &[String]) {
     let unused = [
         ("ssh_options", !clients.ssh_options.is_empty() && !ssh, "ssh"),
         ("slurm_options", !clients.slurm_options.is_empty() && launcher != Launcher::Slurm, "slurm"),
-        ("nodes", clients.nodes.is_some() && launcher != Launcher::Slurm, "slurm"),
-        ("address", clients.address.is_some() && launcher != Launcher::Slurm, "slurm"),
+        ("nodes", clients.nodes.is_some() && !dial, "slurm"),
+        ("address", clients.address.is_some() && !dial, "slurm"),
+        ("credentials", clients.credentials.is_some() && launcher != Launcher::External, "external"),
         ("binary", clients.binary.is_some() && !ssh && launcher != Launcher::Slurm, "ssh"),
     ];
     for (key, _, other) in unused.into_iter().filter(|(_, unused, _)| *unused) {

@@ -47,6 +47,7 @@ pub(super) fn clients(settings: &Settings) -> String {
         Launcher::Local if count == 1 => " in a separate process on this host".to_owned(),
         Launcher::Local => ", each in a separate process on this host".to_owned(),
         Launcher::Slurm => " in tasks of Slurm".to_owned(),
+        Launcher::External => " in agents that something else starts".to_owned(),
         Launcher::Lab if count == 1 => " on a machine of the lab".to_owned(),
         Launcher::Lab => ", each on a machine of the lab".to_owned(),
         Launcher::Ssh => format!(" by ssh on {}", spread(settings, count)),

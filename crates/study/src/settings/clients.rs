@@ -36,15 +36,20 @@ pub struct ClientSettings {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["--partition=io", "--cpus-per-task=2"]]))]
     pub slurm_options: Vec<String>,
-    /// Nodes of a Slurm cluster, with one process on each. If absent, those of the allocation in which the study is run, or
-    /// one for each client.
+    /// Nodes of a Slurm cluster, with one process on each, or agents that something else starts. If absent, those of the
+    /// allocation in which the study is run, or one for each client.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub nodes: Option<u32>,
-    /// Address of this host that the nodes of a Slurm cluster can reach, with a port or without. If absent, that of the
-    /// host's name.
+    /// Address of this host that agents dial, with a port or without. If absent, that of the host's name for nodes of a
+    /// Slurm cluster, and `127.0.0.1:7049` for agents that something else starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// File with the key of this host for agents that something else starts: `controller` in the directory that `benchmaster
+    /// fleet credentials` wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["/home/me/crew/controller"]))]
+    pub credentials: Option<String>,
     /// Path of the program on the hosts. If absent, it is copied there when it is missing or of another version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binary: Option<String>,
@@ -65,6 +70,7 @@ impl Default for ClientSettings {
             slurm_options: Vec::new(),
             nodes: None,
             address: None,
+            credentials: None,
             binary: None,
             namespaces: false,
             patience: TimeSpan::seconds(5),
@@ -91,6 +97,8 @@ words! {
         Ssh = "ssh",
         /// Tasks of Slurm, by `srun`.
         Slurm = "slurm",
+        /// Something else starts the processes (Kubernetes, `mpiexec`, a person), which dial this host.
+        External = "external",
         /// One process on each client of a `[lab]`.
         Lab = "lab",
     }

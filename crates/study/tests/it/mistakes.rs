@@ -277,6 +277,9 @@ mistakes! {
         .replace("\"/mnt/nfs\"", "\"mnt/nfs\"");
     hosts_with_another_launcher: and("[clients]\nhosts = [\"c1\"]\nlauncher = \"local\"\n");
     hosts_of_slurm: and("[clients]\nhosts = [\"c1\"]\nlauncher = \"slurm\"\n");
+    hosts_of_external_agents: and("[clients]\nhosts = [\"c1\"]\nlauncher = \"external\"\n");
+    external_agents_without_credentials: and("[clients]\nlauncher = \"external\"\ncount = 2\n");
+    credentials_of_another_launcher: and("[clients]\nlauncher = \"local\"\ncount = 2\ncredentials = \"k\"\n");
     ssh_without_hosts: and("[clients]\nlauncher = \"ssh\"\nbinary = \"/opt/b\"\n");
     host_that_is_none: and("[clients]\nhosts = [\"c 1\"]\n");
     fewer_clients_than_hosts: and("[clients]\ncount = 1\nhosts = [\"c1\", \"c2\"]\n");

@@ -84,7 +84,7 @@ pub(super) fn around_run(settings: &Settings) -> Seconds {
     let together = match settings.launcher() {
         Launcher::Threads => Seconds::default(),
         Launcher::Local => Seconds::new(0.05, 0.5),
-        Launcher::Ssh | Launcher::Slurm | Launcher::Lab => Seconds::new(0.1, 2.0),
+        Launcher::Ssh | Launcher::Slurm | Launcher::External | Launcher::Lab => Seconds::new(0.1, 2.0),
     };
     let each = Seconds::new(0.04, 0.2) + cache + hook + together;
     Seconds::new(0.02, 0.15) + each * settings.workloads.len() as f64
@@ -97,7 +97,7 @@ pub(super) fn around_session(settings: &Settings) -> Seconds {
         Launcher::Threads => Seconds::default(),
         Launcher::Local => Seconds::new(0.1, 1.0) + Seconds::new(0.0, 0.2) * clients,
         Launcher::Ssh => Seconds::new(1.0, 10.0),
-        Launcher::Slurm => Seconds::new(1.0, 30.0),
+        Launcher::Slurm | Launcher::External => Seconds::new(1.0, 30.0),
         Launcher::Lab => Seconds::new(2.0, 8.0) * (clients + 1.0),
     };
     Seconds::new(0.05, 0.5) + start

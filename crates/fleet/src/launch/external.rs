@@ -1,0 +1,79 @@
+//! Agents that something else starts (Kubernetes, `mpiexec`, a person): they dial the controller, with a rank and with
+//! credentials that were made before (see [`ControllerKey`]).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::net::lookup_host;
+use tokio::time::Instant;
+
+use super::{LastLines, LaunchError, Started, by_host, split_port};
+use crate::secure::{ControllerKey, Listener, Missing};
+
+/// The port where nothing else is said: agents must know it.
+pub const PORT: u16 = 7049;
+
+/// Most ranks and refusals that are named in a message.
+const MOST_NAMED: usize = 5;
+
+/// Which agents are awaited, and where.
+#[derive(Debug, Clone)]
+pub struct ExternalConfig {
+    /// Where the controller listens: an address or a name of this host, with a port or without (then [`PORT`]).
+    pub address: String,
+    /// How many agents there are, of the ranks 0 and up.
+    pub agents: u32,
+    /// The file with the controller's key.
+    pub credentials: PathBuf,
+    /// How long it may take until all of them are there.
+    pub deadline: Duration,
+}
+
+/// Waits for all agents; they come in the order of their ranks, each named after its host. `tell` hears what users should know.
+///
+/// # Errors
+/// When the address or the file cannot be used, or agents are not there in time: which, and who was refused.
+pub async fn launch(
+    config: &ExternalConfig,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<Started>, LaunchError> {
+    let failed = |reason: String| LaunchError::new("external", reason);
+    let deadline = Instant::now() + config.deadline;
+    let (host, port) = split_port(&config.address).map_err(failed)?;
+    let found = lookup_host((host, if port == 0 { PORT } else { port })).await.ok();
+    let address = found
+        .and_then(|mut all| all.next())
+        .ok_or_else(|| failed(format!("`{host}`, the address for agents to dial, is not known here")))?;
+    let key = ControllerKey::read_file(&config.credentials).map_err(|error| failed(error.to_string()))?;
+    let listener = Listener::bind_with(address, &key).await.map_err(|error| failed(error.to_string()))?;
+    tell(&format!("waiting for {} agents, which dial {}", config.agents, listener.address()));
+    let admitted =
+        listener.accept_ranked(config.agents, deadline).await.map_err(|missing| late(&missing, config))?;
+    admitted.refused.iter().for_each(|refusal| tell(&refusal.to_string()));
+    let started = by_host(admitted.joined).map(|(name, agent)| Started {
+        name,
+        stream: agent.stream,
+        process: None,
+        errors: LastLines::default(),
+        keep: None,
+    });
+    Ok(started.collect())
+}
+
+fn late(missing: &Missing, config: &ExternalConfig) -> LaunchError {
+    let ranks: Vec<String> = missing.missing.iter().take(MOST_NAMED).map(u32::to_string).collect();
+    let more = missing.missing.len() - ranks.len();
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let mut reason = format!(
+        "{} of {} agents were connected after {:?}; missing: ranks {}{more}",
+        missing.joined.len(),
+        config.agents,
+        config.deadline,
+        ranks.join(", ")
+    );
+    for refusal in missing.refused.iter().take(MOST_NAMED) {
+        reason += &format!(" ({refusal})");
+    }
+    let first = missing.missing.first().copied().unwrap_or(0);
+    LaunchError::new(format!("rank {first}"), reason)
+}
