@@ -116,6 +116,16 @@ impl Settings {
         benchmaster_fleet::hosts::expand(&self.clients.hosts)
     }
 
+    /// Hosts that run nothing but clients of this study while it lasts: those of ssh, nodes of Slurm, agents that something else
+    /// starts; 0 when clients are on this host. Patterns of hosts have been checked.
+    pub fn nodes(&self) -> u32 {
+        match self.launcher() {
+            Launcher::Ssh => self.hosts().map_or(0, |hosts| hosts.len() as u32),
+            Launcher::Slurm | Launcher::External => self.clients.nodes.unwrap_or_else(|| self.clients()),
+            Launcher::Threads | Launcher::Local | Launcher::Lab => 0,
+        }
+    }
+
     /// Clients over all hosts. Patterns of hosts have been checked.
     pub fn clients(&self) -> u32 {
         self.clients.number(self.hosts().map_or(0, |hosts| hosts.len()))

@@ -10,6 +10,7 @@ use std::fmt;
 use benchmaster_record::model::{Fileset, Sharing, Workload};
 use benchmaster_record::results::{BlocksRecord, LoadRecord, Replication};
 use benchmaster_units::TimeSpan;
+use benchmaster_units::format::{decimals_for, plural};
 use benchmaster_workload::program::{Effect, Program};
 use serde::Serialize;
 
@@ -17,6 +18,7 @@ pub use self::seconds::Seconds;
 
 use self::pace::Pace;
 use self::work::{ends_with_its_work, measured};
+use super::design::text::{decimals, range};
 use super::study::{Plan, PlannedTreatment};
 use crate::settings::FilesetReuse;
 
@@ -63,6 +65,10 @@ pub struct TimeEstimate {
     pub unknown: Vec<String>,
     /// Steps on hosts, which are not in the time either.
     pub steps: usize,
+    /// Hosts of clients that a site counts, those of the treatment with the most; 0 when clients are on this host.
+    pub nodes: u32,
+    /// What that is in hours of one host.
+    pub node_hours: [f64; 2],
 }
 
 impl fmt::Display for TimeEstimate {
@@ -74,6 +80,11 @@ impl fmt::Display for TimeEstimate {
         }
         if self.steps > 0 {
             write!(f, "; without the steps on hosts")?;
+        }
+        if self.nodes > 0 {
+            let hours = self.node_hours.map(|hours| decimals(hours, decimals_for(hours, 2)));
+            let hours = range(hours[0].as_str(), hours[1].as_str(), str::to_owned);
+            write!(f, "; {hours} node-hours on {}", plural(self.nodes as usize, "host"))?;
         }
         Ok(())
     }
@@ -148,8 +159,12 @@ impl Plan {
         let around = mean(&mut |treatment| pace::around_run(&treatment.settings)).times(expected.runs)
             + (session + self.networks()).times(expected.sessions)
             + pace::conclusion(expected.runs);
+        let all = measuring + files + around;
+        let nodes = treatments.iter().map(|treatment| treatment.settings.nodes()).max().unwrap_or(0);
         TimeEstimate {
-            all: measuring + files + around,
+            all,
+            nodes,
+            node_hours: [all.low, all.high].map(|seconds| f64::from(nodes) * seconds / 3600.0),
             measuring,
             files,
             around,

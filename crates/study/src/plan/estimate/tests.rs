@@ -171,3 +171,30 @@ fn what_is_written_bounds_what_ends_with_its_work() {
     let far = file("url = \"nfs://{server}/export\"\n[network]\ndelay = \"5ms\"");
     assert!(far.measuring.low > calls * 0.5 * 10e-3 && far.measuring.high < calls * 3.1 * 10e-3, "{far:?}");
 }
+
+#[test]
+fn hosts_of_clients_are_counted_in_hours() {
+    let time = |clients: &str| {
+        let text = format!(
+            "[study]\nname = \"e\"\n[target]\npath = \"/mnt/x\"\n{clients}\n[design]\nreplicates = 5\n[workload.r]\n\
+             use = \"random-read\"\nfile_size = \"1MiB\"\nduration = \"1h\""
+        );
+        let file = StudyFile::parse("e.toml", &text).unwrap_or_else(|found| panic!("{found}"));
+        Plan::from_study(&file, "1").unwrap_or_else(|found| panic!("{found}")).estimate().time
+    };
+    for (clients, nodes) in [
+        ("[clients]\nhosts = [\"c[1-4]\"]\ncount = 8", 4),
+        ("[clients]\nlauncher = \"slurm\"\ncount = 8\nnodes = 2", 2),
+        ("[factors.n]\nparameter = \"clients.count\"\nlevels = [3, 9]\n[clients]\nlauncher = \"slurm\"", 9),
+    ] {
+        let found = time(clients);
+        // Five runs of an hour for each level.
+        let hours = f64::from(nodes) * if nodes == 9 { 10.0 } else { 5.0 };
+        assert_eq!(found.nodes, nodes);
+        let [low, high] = found.node_hours;
+        assert!(low >= hours && low < 1.01 * hours && high >= low, "{clients}: {found:?}");
+        assert!(found.to_string().contains(&format!(" node-hours on {nodes} hosts")), "{found}");
+    }
+    let here = time("[clients]\ncount = 3");
+    assert!(here.nodes == 0 && !here.to_string().contains("node-hours"), "{here}");
+}
