@@ -61,7 +61,7 @@ fn launcher(reader: &mut Reader<'_>, settings: &Settings, hosts: &[String]) {
         ),
         (Launcher::External, true) if clients.credentials.is_none() => reader.error(
             "clients.launcher",
-            "agents that something else starts must be told from strangers",
+            "agents that something else starts need credentials, and none are named",
             "run `benchmaster fleet credentials crew`, and add `credentials = \"crew/controller\"`",
         ),
         _ => {}
