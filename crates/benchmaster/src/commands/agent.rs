@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use benchmaster_fleet::secure::{AgentOptions, agent_stream};
+use benchmaster_fleet::secure::{AgentOptions, DialError, agent_stream};
 use benchmaster_fleet::{agent, stream};
 
 use crate::cli::AgentArgs;
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 pub(crate) fn agent(args: &AgentArgs) -> Result<Status> {
-    let joined = Cell::new(false);
+    let (joined, alone) = (Cell::new(false), Cell::new(false));
     let ended = match args.dial.clone() {
         None => agent::serve(async || stream::stdio::take()),
         Some(dial) => {
@@ -24,9 +24,10 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<Status> {
                 wait: args.wait.map(|wait| wait.0),
             };
             agent::serve(async || {
-                let stream = agent_stream(&options).await.map_err(io::Error::other)?;
-                joined.set(true);
-                Ok(stream)
+                let stream = agent_stream(&options).await;
+                joined.set(stream.is_ok());
+                alone.set(matches!(stream, Err(DialError::Reach { .. })));
+                stream.map_err(io::Error::other)
             })
         }
     };
@@ -36,8 +37,8 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<Status> {
         return Ok(Status::Fine);
     }
     match ended {
-        // The study is over, or was never there.
-        Err(_) if !joined.get() && args.served => return Ok(Status::Fine),
+        // All studies are over.
+        Err(_) if alone.get() && args.served => return Ok(Status::Fine),
         Err(error) if !joined.get() => return Err(error.into()),
         Err(error) => output::note(&format!("{error}; waiting for the controller")),
         Ok(_) => {}
