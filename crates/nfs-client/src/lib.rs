@@ -7,10 +7,12 @@
 //! * [`delay`]: pauses before a call is made again.
 //! * [`options`]: where an export is and how it is used, as a URL.
 //! * [`mount`]: a mounted export: paths, open files, data, whatever the version.
+//! * [`buffer`]: memory whose data a mount keeps without a copy.
 //! * [`cache`]: what is kept of files between calls, as Linux does it.
 //! * [`protocol`]: the operations that every version has, and what they are made of ([`types`], [`error`]).
 #![deny(missing_docs)]
 
+pub mod buffer;
 pub mod cache;
 mod connect;
 pub mod counters;

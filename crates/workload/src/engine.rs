@@ -8,8 +8,10 @@
 //! taking the lane ([`Engine::replay`]), so that the code of replays is compiled only for engines that have it.
 
 use std::future::Future;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use benchmaster_nfs_client::buffer::Buffer;
 use benchmaster_nfs_client::reactor::Reactor;
 
 use crate::files::PathBuffer;
@@ -100,6 +102,20 @@ pub(crate) trait Engine: Sized {
         buffer: &[u8],
         offset: u64,
     ) -> impl Future<Output = Result<usize, OperationError>>;
+    /// The same with bytes of a buffer, to which the engine may refer for longer.
+    #[inline]
+    fn write_buffer(
+        &self,
+        handle: &Self::Handle,
+        buffer: &Buffer,
+        bytes: Range<usize>,
+        offset: u64,
+    ) -> impl Future<Output = Result<usize, OperationError>> {
+        self.write(handle, &buffer[bytes], offset)
+    }
+    /// Before a buffer is changed: one that the engine refers to may be replaced by another with any content.
+    #[inline]
+    fn renew(&self, _: &mut Buffer) {}
     /// Waits until `time` on the given clock.
     fn sleep_until(&self, clock: &Clock, time: Ticks) -> impl Future<Output = ()>;
     /// Waits until `bell` has rung more than `seen` times, or until `time`, or for a shorter time.

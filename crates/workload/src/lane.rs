@@ -16,8 +16,8 @@ use crate::recording::StopReason;
 use crate::rendezvous::Rendezvous;
 use crate::replay::stage::Stage;
 use benchmaster_clock::{Clock, Ticks};
+use benchmaster_nfs_client::buffer::Buffer;
 
-mod buffer;
 mod more;
 mod operation;
 mod pick;
@@ -26,7 +26,6 @@ mod replay;
 mod stream;
 mod wait;
 
-use self::buffer::Buffer;
 pub(crate) use self::stream::StreamHash;
 
 /// Bytes a buffer has at least, so that successive small writes differ.
@@ -418,8 +417,10 @@ impl<H> Lane<H> {
                                 job.engine.read(&open.handle, buffer, transfer.offset).await
                             }
                             Some(open) => {
-                                let buffer = &self.buffer[transfer.window..transfer.window + transfer.length];
-                                job.engine.write(&open.handle, buffer, transfer.offset).await
+                                let bytes = transfer.window..transfer.window + transfer.length;
+                                job.engine
+                                    .write_buffer(&open.handle, &self.buffer, bytes, transfer.offset)
+                                    .await
                             }
                             None => Err(OperationError::Os(libc::EBADF)),
                         };

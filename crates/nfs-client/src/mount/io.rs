@@ -2,12 +2,14 @@
 
 use std::cell::Cell;
 use std::mem;
+use std::ops::Range as Bytes;
 
 use super::file::{File, Open};
 use super::lanes;
 use super::log::Log;
 use super::node::Node;
 use super::{ClientFile, Mount};
+use crate::buffer::{Buffer, Data};
 use crate::counters::Event;
 use crate::error::NfsError;
 use crate::protocol::{NfsResult, Protocol};
@@ -81,7 +83,33 @@ impl Mount {
     /// # Errors
     /// Those of WRITE; any part of the data may have been written.
     pub async fn write(&self, file: &File, data: &[u8], offset: u64) -> NfsResult<usize> {
-        self.write_at(file, data, (!file.append).then_some(offset)).await
+        self.write_at(file, data.into(), (!file.append).then_some(offset)).await
+    }
+
+    /// The same with bytes of a buffer. What the server may lose is kept by reference, if it is most of the buffer and not
+    /// small.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub async fn write_buffer(
+        &self,
+        file: &File,
+        buffer: &Buffer,
+        bytes: Bytes<usize>,
+        offset: u64,
+    ) -> NfsResult<usize> {
+        self.write_at(file, Data::of(buffer, bytes), (!file.append).then_some(offset)).await
+    }
+
+    /// Puts another buffer of the same length in the place of one whose data are kept; its content is that of some earlier
+    /// one.
+    #[inline]
+    pub fn renew(&self, buffer: &mut Buffer) {
+        if buffer.is_shared()
+            && let Some(other) = self.0.logs.buffer(buffer.len())
+        {
+            *buffer = other;
+        }
     }
 
     /// Writes all of `data` at the end of the file: GETATTR tells where it is. Appends of this mount do not overwrite
@@ -90,14 +118,14 @@ impl Mount {
     /// # Errors
     /// Those of GETATTR and WRITE.
     pub async fn append(&self, file: &File, data: &[u8]) -> NfsResult<usize> {
-        self.write_at(file, data, None).await
+        self.write_at(file, data.into(), None).await
     }
 
     /// Writes at an offset, or without one at the end of the file.
-    async fn write_at(&self, file: &File, data: &[u8], offset: Option<u64>) -> NfsResult<usize> {
+    async fn write_at(&self, file: &File, data: Data<'_>, offset: Option<u64>) -> NfsResult<usize> {
         let (open, node) = match &file.open {
             Open::Server(open) => (open, &*file.node),
-            Open::Cached(slot) => return Box::pin(self.write_cached(file, slot, data, offset)).await,
+            Open::Cached(slot) => return Box::pin(self.write_cached(file, slot, &data, offset)).await,
         };
         let stability = self.make_room(open, node, data.len(), file.stability).await?;
         let stable = {
@@ -118,7 +146,7 @@ impl Mount {
         Ok(data.len())
     }
 
-    /// How to write this many bytes: if no copies of them can be kept, they have to be stable at once.
+    /// How to write this many bytes: if they cannot be kept, they have to be stable at once.
     pub(super) async fn make_room(
         &self,
         file: &ClientFile,
@@ -140,7 +168,7 @@ impl Mount {
         &self,
         file: &ClientFile,
         node: &Node,
-        data: &[u8],
+        data: Data<'_>,
         offset: u64,
         stability: Stability,
     ) -> NfsResult<bool> {
@@ -151,7 +179,7 @@ impl Mount {
         Box::pin(async {
             let stable = Cell::new(true);
             let offsets = (offset..).step_by(largest);
-            lanes::all(offsets.zip(data.chunks(largest)), |(offset, data)| {
+            lanes::all(offsets.zip(data.parts(largest)), |(offset, data)| {
                 let stable = &stable;
                 async move {
                     let piece = self.write_piece(file, node, data, offset, stability).await?;
@@ -170,7 +198,7 @@ impl Mount {
         &self,
         file: &ClientFile,
         node: &Node,
-        data: &[u8],
+        data: Data<'_>,
         offset: u64,
         stability: Stability,
     ) -> NfsResult<bool> {
@@ -180,9 +208,10 @@ impl Mount {
             let at = offset + done as u64;
             let written = self.0.client.write(file, &data[done..], at, stability).await?;
             self.wrote(node, written.attributes);
-            let Some(piece) = data[done..].get(..written.len).filter(|piece| !piece.is_empty()) else {
+            if written.len == 0 || written.len > data.len() - done {
                 return Err(NfsError::Nonsense("WRITE of 0 bytes, or of more than was sent"));
-            };
+            }
+            let piece = data.part(done..done + written.len);
             if written.stability == Stability::Unstable || written.stability < stability {
                 self.0.logs.hold(piece.len());
                 let mut log = node.log.borrow_mut();
@@ -265,9 +294,8 @@ impl Mount {
 
     /// Moves what was written since the log was taken behind it.
     fn take_later(&self, node: &Node, log: &mut Log) {
-        let later = mem::take(&mut *node.log.borrow_mut());
-        log.append(&later);
-        self.0.logs.hold(later.len());
+        let mut later = mem::take(&mut *node.log.borrow_mut());
+        log.append(&mut later);
         self.0.logs.give(later);
     }
 

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
+use benchmaster_nfs_client::buffer::Buffer;
 use benchmaster_nfs_client::mount::{Client, ClientFile, File, Mount, OpenFlags};
 use benchmaster_nfs_client::protocol::Protocol;
 use benchmaster_nfs_client::reactor::Reactor;
@@ -122,8 +123,9 @@ impl Bench<'_> {
     }
 
     async fn work(&self, task: u32) -> Result<()> {
-        let mut buffer = vec![0; self.job.size as usize];
+        let mut buffer = Buffer::new(self.job.size as usize);
         for place in self.job.places(task).take_while(|_| !self.over.get()) {
+            self.mount.renew(&mut buffer);
             let moved = self.call(&mut buffer, place).await?;
             ensure!(moved == buffer.len(), "{moved} of {} bytes were moved", buffer.len());
             self.completed.set(self.completed.get() + 1);
@@ -132,7 +134,7 @@ impl Bench<'_> {
     }
 
     /// One call; returns how many bytes it moved.
-    async fn call(&self, buffer: &mut [u8], place: u64) -> Result<usize> {
+    async fn call(&self, buffer: &mut Buffer, place: u64) -> Result<usize> {
         let (mount, client) = (self.mount, self.mount.client());
         let reads = self.job.operation == Operation::Read;
         Ok(match (&self.subject, self.job.operation) {
@@ -166,7 +168,11 @@ impl Bench<'_> {
                 if reads {
                     mount.read(file, buffer, place).await?
                 } else {
-                    mount.write(file, buffer, place).await?
+                    // What is written is new each time.
+                    if let Some(byte) = buffer.first_mut() {
+                        *byte = byte.wrapping_add(1);
+                    }
+                    mount.write_buffer(file, buffer, 0..buffer.len(), place).await?
                 }
             }
             (Subject::Mount(file), _) => {

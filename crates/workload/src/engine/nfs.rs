@@ -5,11 +5,13 @@
 //! cache every read and write goes to the server anyway.
 
 use std::future::{Future, poll_fn};
+use std::ops::Range as Bytes;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use benchmaster_nfs_client::buffer::Buffer;
 use benchmaster_nfs_client::error::NfsError;
 use benchmaster_nfs_client::mount::{self, File, Mount};
 use benchmaster_nfs_client::reactor::Reactor;
@@ -204,6 +206,22 @@ impl Engine for NfsEngine<'_> {
     #[inline]
     async fn write(&self, handle: &File, buffer: &[u8], offset: u64) -> Result<usize, OperationError> {
         Ok(self.mount.write(handle, buffer, offset).await?)
+    }
+
+    #[inline]
+    async fn write_buffer(
+        &self,
+        handle: &File,
+        buffer: &Buffer,
+        bytes: Bytes<usize>,
+        offset: u64,
+    ) -> Result<usize, OperationError> {
+        Ok(self.mount.write_buffer(handle, buffer, bytes, offset).await?)
+    }
+
+    #[inline]
+    fn renew(&self, buffer: &mut Buffer) {
+        self.mount.renew(buffer);
     }
 
     async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {

@@ -73,7 +73,10 @@ impl<H> Lane<H> {
     /// The way of most operations: prepares a read or write on an open handle, without verification. `None` for anything
     /// else.
     #[inline(always)]
-    pub(super) fn begin_transfer<E>(&mut self, job: &Job<'_, '_, E>, op: &Operation) -> Option<Transfer> {
+    pub(super) fn begin_transfer<E>(&mut self, job: &Job<'_, '_, E>, op: &Operation) -> Option<Transfer>
+    where
+        E: Engine<Handle = H>,
+    {
         let Job { context, shared, limits, .. } = job;
         let reads = op.kind == OperationKind::Read;
         if !(reads || op.kind == OperationKind::Write)
@@ -84,6 +87,7 @@ impl<H> Lane<H> {
         }
         let Position::At(offset, length) = self.place(shared, op) else { return None };
         let mut window = 0;
+        job.engine.renew(&mut self.buffer);
         if !reads {
             // Walk through the buffer, so that successive writes differ in more than their first bytes.
             if self.window + length > self.buffer.len() {
@@ -241,6 +245,7 @@ impl<H> Lane<H> {
         let Some(open) = &self.handles[usize::from(op.slot)] else { return Done::not_open(context) };
         let table = &context.tables[usize::from(open.fileset)];
         table.see(open.file, offset, length, block, &mut self.seen);
+        engine.renew(&mut self.buffer);
         let start = context.clock.now();
         let result = engine.read(&open.handle, &mut self.buffer[..length], offset).await;
         let end = context.clock.now();
@@ -266,9 +271,9 @@ impl<H> Lane<H> {
         let Job { engine, context, .. } = job;
         let Some(open) = &self.handles[usize::from(op.slot)] else { return Done::not_open(context) };
         let table = &context.tables[usize::from(open.fileset)];
-        let buffer = &mut self.buffer[..length];
+        engine.renew(&mut self.buffer);
         let claim = loop {
-            if let Some(claim) = table.begin_write(open.file, offset, buffer, block) {
+            if let Some(claim) = table.begin_write(open.file, offset, &mut self.buffer[..length], block) {
                 break claim;
             }
             // Another stream writes this block; only one of the two writes could be proved.
@@ -276,7 +281,7 @@ impl<H> Lane<H> {
             engine.sleep_until(context.clock, soon).await;
         };
         let start = context.clock.now();
-        let result = engine.write(&open.handle, buffer, offset).await;
+        let result = engine.write_buffer(&open.handle, &self.buffer, 0..length, offset).await;
         let end = context.clock.now();
         claim.end(result == Ok(length));
         if let Ok(bytes) = result {

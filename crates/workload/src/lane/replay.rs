@@ -379,6 +379,7 @@ impl<H> Lane<H> {
         // A write that was cut short is written as far as it went.
         let asked = if reads || call.error != 0 { call.length } else { call.moved } as usize;
         let appends = call.flags.0 & Flags::APPENDS != 0;
+        engine.renew(&mut self.buffer);
         if !reads {
             let length = asked.min(self.buffer.len());
             content::make_unique(&mut self.buffer[..length], &mut self.unique);
@@ -391,7 +392,7 @@ impl<H> Lane<H> {
             let moved = if reads {
                 engine.read(open, &mut self.buffer[..length], offset).await
             } else {
-                engine.write(open, &self.buffer[..length], offset).await
+                engine.write_buffer(open, &self.buffer, 0..length, offset).await
             };
             match moved {
                 Ok(moved) => done += moved,

@@ -190,7 +190,7 @@ impl Mount {
     /// Sends a run, under the lock that writers need too where the mount has one: from before the request is made until it
     /// has left. Whether the server has it stable.
     async fn send(&self, open: &ClientFile, node: &Node, run: &Run, stability: Stability) -> NfsResult<bool> {
-        let mut write = pin!(self.write_piece(open, node, &run.data, run.offset, stability));
+        let mut write = pin!(self.write_piece(open, node, run.data[..].into(), run.offset, stability));
         let cache = self.0.cache.as_ref().filter(|_| self.0.options.paging.send_lock);
         if let Some(cache) = cache {
             let _lock = cache.flusher.lock.alone().await;
