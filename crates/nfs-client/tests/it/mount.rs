@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
+use benchmaster_nfs_client::buffer::Buffer;
 use benchmaster_nfs_client::counters::{Event, Snapshot};
 use benchmaster_nfs_client::mount::{Mount, MountError, OpenFlags};
 use benchmaster_nfs_client::ops::Op;
@@ -320,6 +321,94 @@ fn unstable_data_survive_a_crash_of_the_server() {
             let counted = first.counters().snapshot().since(&before);
             assert_eq!((count(&counted, "COMMIT"), count(&counted, "WRITE")), (0, 0));
             first.unmount().await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn buffers_survive_a_crash_of_the_server_as_they_were_written() {
+    const SIZE: usize = 32 << 10;
+    for (version, more) in [("3", ""), ("3", "&unstable_limit=256KiB"), ("4.1", ""), ("4.2", "&wsize=16KiB")]
+    {
+        // With a limit it commits before.
+        let loses = !more.contains("limit");
+        let directory = tempfile::tempdir().unwrap();
+        let [state, kept] = ["state", "kept"].map(|name| directory.path().join(name));
+        let mut server = Some(at((Ipv4Addr::LOCALHOST, 0).into(), &state));
+        run(async |reactor, _| {
+            let mount = mount(&reactor, server.as_ref().unwrap(), version, more).await;
+            let address = server.as_ref().unwrap().address();
+            mount.close(mount.open(b"f", &OpenFlags::CREATE).await.unwrap()).await.unwrap();
+            drop(server.take());
+            std::fs::copy(&state, &kept).unwrap();
+            server = Some(at(address, &state));
+
+            let flags = OpenFlags { read: true, ..OpenFlags::WRITE };
+            let file = mount.open(b"f", &flags).await.unwrap();
+            let (mut buffer, mut wanted) = (Buffer::new(SIZE), vec![0; 6 * SIZE]);
+            // One buffer for all; each round leaves something of the one before, and small writes lie over it. What was lost is written
+            // again by the first fsync, after which buffers are used a second time.
+            for round in 0..3u64 {
+                for place in 0..6 - 2 * round {
+                    mount.renew(&mut buffer);
+                    buffer.copy_from_slice(&pattern(SIZE, round * 100 + place));
+                    let at = (place * 5 % 6) as usize * SIZE;
+                    assert_eq!(mount.write_buffer(&file, &buffer, 0..SIZE, at as u64).await, Ok(SIZE));
+                    wanted[at..at + SIZE].copy_from_slice(&buffer);
+                    // Its owner goes on with it at once.
+                    buffer.fill(0xee);
+                    mount.write(&file, b"over it", at as u64 + 5000).await.unwrap();
+                    wanted[at + 5000..at + 5007].copy_from_slice(b"over it");
+                }
+                if round == 0 && loses {
+                    crash(&mut server, &state, &kept);
+                }
+                if round > 0 {
+                    mount.fsync(&file).await.unwrap();
+                    let mut found = vec![0; 7 * SIZE];
+                    assert_eq!(mount.read(&file, &mut found, 0).await, Ok(wanted.len()));
+                    assert!(found[..wanted.len()] == wanted[..], "{version} {more} {round}");
+                }
+            }
+            let rewritten = mount.counters().snapshot().event(Event::Rewritten);
+            assert_eq!(rewritten >= 10, loses, "{version} {more}: {rewritten}");
+            mount.close(file).await.unwrap();
+            mount.unmount().await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_server_that_never_commits_makes_no_more_be_kept() {
+    const SIZE: usize = 32 << 10;
+    for (version, error) in [("3", "NFS3ERR_IO"), ("4.1", "NFS4ERR_IO")] {
+        let server = server(&[&format!("COMMIT error={error}")]);
+        run(async |reactor, _| {
+            let mount = mount(&reactor, &server, version, "&unstable_limit=128KiB").await;
+            let file = mount.open(b"f", &OpenFlags::CREATE).await.unwrap();
+            let mut buffer = Buffer::new(SIZE);
+            let mut addresses = std::collections::BTreeSet::new();
+            for number in 0..20 {
+                mount.renew(&mut buffer);
+                buffer.fill(number as u8);
+                addresses.insert(buffer.as_ptr().addr());
+                let written = mount.write_buffer(&file, &buffer, 0..SIZE, number * SIZE as u64).await;
+                assert_eq!(written.is_ok(), number < 4, "{version} {number}: {written:?}");
+            }
+            // Four that are kept, and the one that could not be written.
+            assert_eq!(addresses.len(), 5, "{version}");
+            assert_eq!(mount.close(file).await.unwrap_err().errno(), libc::EIO);
+            // What could not be made stable was given up with the file: there is room again.
+            let file = mount.open(b"g", &OpenFlags::CREATE).await.unwrap();
+            for number in 0..4 {
+                mount.renew(&mut buffer);
+                buffer.fill(1);
+                mount.write_buffer(&file, &buffer, 0..SIZE, number * SIZE as u64).await.unwrap();
+                addresses.insert(buffer.as_ptr().addr());
+            }
+            assert_eq!(addresses.len(), 5, "{version}: buffers are used again");
+            mount.close(file).await.unwrap_err();
+            mount.unmount().await.unwrap();
         });
     }
 }

@@ -1,5 +1,8 @@
 //! Wrong data are found, and right data are never called wrong.
 
+use std::time::Duration;
+
+use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::model::{FilePick, OperationKind, Workload};
 use benchmaster_record::phase::Phase;
 use benchmaster_workload::area::AreaError;
@@ -232,4 +235,51 @@ pub(crate) fn what_another_workload_wrote_without_stamps_is_made_anew_or_refused
     bench.run(&creates);
     let error = bench.try_run(&data("read", "sequential", 4, true)).unwrap_err();
     assert!(matches!(error, ExecuteError::Area(AreaError::NotProvable { .. })), "{error}");
+}
+
+/// The server stops while it is written to, and comes back with another verifier: the client writes again what was not
+/// committed, which would destroy what is right if it kept anything else than was written.
+#[test]
+fn what_a_restarted_server_is_sent_again_is_what_was_written() {
+    for version in ["3", "4.1"] {
+        let directory = tempfile::tempdir().unwrap();
+        let config = ServerConfig {
+            threads: 1,
+            state: Some(directory.path().join("state")),
+            lease: Duration::from_secs(1),
+            ..ServerConfig::default()
+        };
+        let mut bench = Bench::nfs(&format!("version={version}"), config.clone());
+        let mut server = bench.server.take();
+        let listen = server.as_ref().unwrap().address();
+        let workload = workload(
+            "until = { duration = '1500ms' }
+             verify = true
+             filesets.data = { files = 4, size = '1MiB' }
+             [[groups]]
+             name = 'g'
+             workers = 4
+             setup = [{ op = 'open', file = 'own', flags = ['write'] }]
+             flow = [
+                { op = 'write', io_size = '64KiB', offset = 'random' },
+                { op = 'write', io_size = '4KiB', offset = 'random' },
+                { op = 'read', io_size = '64KiB', offset = 'random' },
+             ]",
+        );
+        let mut restarted = false;
+        let recording = bench.watch(&workload, |progress, _| {
+            if progress.phase == Phase::Measure && progress.done.operations > 20 && !restarted {
+                restarted = true;
+                drop(server.take());
+                server = Some(Server::start(ServerConfig { listen, ..config.clone() }).unwrap());
+            }
+        });
+        let recording = recording.unwrap();
+        assert!(restarted, "{version}");
+        assert_eq!(recording.error_details, [""; 0], "{version}");
+        assert_eq!(recording.corruption, None, "{version}");
+        let rpc = recording.rpc.unwrap();
+        let rewritten: u64 = rpc.phases.iter().filter_map(|phase| phase.events.get("rewritten")).sum();
+        assert!(rewritten > 0, "{version}");
+    }
 }
