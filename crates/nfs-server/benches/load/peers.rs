@@ -1,5 +1,8 @@
 //! The servers that are measured, each a process of its own, and iperf3.
 //!
+//! Senders of data, ours and iperf3's, have the same CPUs, and receivers the last one: between two CPUs a byte costs twice as
+//! much as within one, and the kernel's choice differs from run to run.
+//!
 //! nfs-ganesha cannot do without an rpcbind, so all runs in namespaces of its own: network, mounts, processes. What is left
 //! behind there goes away with them.
 
@@ -28,7 +31,7 @@ mkdir -p /run/export /run/rpcbind /run/ganesha /var/lib/nfs/ganesha
 ip link set lo up
 ip addr add 198.51.100.1/32 dev lo
 rpcbind
-exec "$0" "$@"
+exec taskset --cpu-list "$CLIENT_CPU" "$0" "$@"
 "#;
 
 /// Runs this program again in namespaces of its own, unless it is there already; does not return where it did.
@@ -42,8 +45,24 @@ pub(crate) fn enter_namespace() -> Result<()> {
         unshare.arg("--map-root-user");
     }
     unshare.args(["sh", "-c", NAMESPACE]).arg(std::env::current_exe()?).args(std::env::args_os().skip(1));
-    let status = unshare.env(INSIDE, "1").status().context("unshare")?;
+    let status = unshare.env(INSIDE, "1").env("CLIENT_CPU", cpus()?.1).status().context("unshare")?;
     exit(status.code().unwrap_or(1));
+}
+
+/// CPUs of servers, and that of clients; the same one if there is no other.
+fn cpus() -> Result<(String, String)> {
+    // Not what this process may use: it has been confined itself.
+    let lines = std::fs::read_to_string("/proc/stat")?.lines().filter(|line| line.starts_with("cpu")).count();
+    // The first of these lines is the sum.
+    let last = lines.saturating_sub(2);
+    Ok((format!("0-{}", last.saturating_sub(1)), last.to_string()))
+}
+
+/// A command that runs on the CPUs of servers.
+fn on_server_cpus(program: impl AsRef<std::ffi::OsStr>) -> Result<Command> {
+    let mut command = Command::new("taskset");
+    command.arg("--cpu-list").arg(cpus()?.0).arg(program);
+    Ok(command)
 }
 
 /// A kind of server.
@@ -93,12 +112,12 @@ impl Process {
                 };
                 let mut command = match option("--server") {
                     Some(command) => {
-                        let mut shell = Command::new("sh");
+                        let mut shell = on_server_cpus("sh")?;
                         shell.args(["-c", &format!("exec {}", command.replace("{port}", "22049"))]);
                         shell
                     }
                     None => {
-                        let mut serve = Command::new(std::env::current_exe()?);
+                        let mut serve = on_server_cpus(std::env::current_exe()?)?;
                         serve.args(["serve", "22049"]);
                         serve
                     }
@@ -155,7 +174,7 @@ fn ganesha(
     );
     let (file, log, pid) = (files.join("ganesha.conf"), files.join("ganesha.log"), files.join("ganesha.pid"));
     std::fs::write(&file, config)?;
-    let mut command = Command::new("ganesha.nfsd");
+    let mut command = on_server_cpus("ganesha.nfsd")?;
     command.arg("-F").arg("-f").arg(file).arg("-L").arg(&log).arg("-p").arg(pid);
     let child = command
         .stdout(File::create(files.join("out"))?)
@@ -180,7 +199,7 @@ pub(crate) fn iperf3(seconds: u64) -> Result<Stream> {
         .context("iperf3")?;
     sleep(Duration::from_millis(300));
     let args = ["--client", "127.0.0.1", "--port", "25201", "--length", "1M", "--json", "--time"];
-    let output = Command::new("iperf3").args(args).arg(seconds.to_string()).output();
+    let output = on_server_cpus("iperf3")?.args(args).arg(seconds.to_string()).output();
     let _ = server.kill();
     server.wait()?;
     let json: serde_json::Value = serde_json::from_slice(&output?.stdout)?;
