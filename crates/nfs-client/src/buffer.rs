@@ -128,7 +128,7 @@ mod tests {
         let kept = buffer.share();
         assert!(buffer.is_shared());
         buffer[7] = 2;
-        assert!(!buffer.is_shared() && buffer.as_ptr().addr() % ALIGNMENT == 0);
+        assert!(!buffer.is_shared() && buffer.as_ptr().addr().is_multiple_of(ALIGNMENT));
         assert_eq!((kept[7], buffer[6], buffer[7]), (1, 1, 2));
         assert_eq!(kept.as_ptr(), address);
         drop(buffer);

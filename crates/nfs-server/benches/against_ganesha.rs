@@ -4,8 +4,8 @@
 //! `cargo bench -p benchmaster-nfs-server --bench against_ganesha -- [--seconds 1] [--rounds 5] [--only OPERATION] [--alone]
 //! [--server 'COMMAND']`, where COMMAND serves `/export` on TCP port `{port}` in place of the library in this program.
 //!
-//! Needs the packages nfs-ganesha, nfs-ganesha-mem, nfs-ganesha-vfs, rpcbind, iperf3 and util-linux, and namespaces (root for the VFS back
-//! end, which opens files by handle). Rounds go over all servers in turn; figures are medians over rounds.
+//! Needs the packages nfs-ganesha, nfs-ganesha-mem, nfs-ganesha-vfs, rpcbind, iperf3 and util-linux, and namespaces (root for
+//! the VFS back end, which opens files by handle). Rounds go over all servers in turn; figures are medians over rounds.
 
 #![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
 #![allow(dead_code, reason = "the load client serves two benches")]
