@@ -17,4 +17,4 @@ pub mod trace;
 pub use benchmaster_record::results as record;
 pub use error::{CreateError, DatabaseError, LoadError, LockError, OpenError, WriteError};
 pub use schema::factor_columns;
-pub use store::{CompletedRun, Store};
+pub use store::{CompletedRun, Reader, Store};

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::directory::{DATABASE, LOCK, STUDY, TRACES};
 use crate::error::LoadError;
 use crate::live;
-use crate::store::{Store, load};
+use crate::store::{Reader, Store};
 
 /// The file with the tag.
 const TAG: &str = "tag.txt";
@@ -45,9 +45,6 @@ impl Outline {
     /// # Errors
     /// As [`Store::load`].
     pub fn of(directory: &Path) -> Result<Self, LoadError> {
-        if !Store::exists(directory) {
-            return Err(LoadError::Missing(directory.into()));
-        }
         let read = |connection: &rusqlite::Connection| {
             let one = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, Option<String>>(0));
             let runs = "SELECT count(*), count(failure) FROM runs";
@@ -65,7 +62,7 @@ impl Outline {
                 bytes: 0,
             })
         };
-        let found = load(&directory.join(DATABASE), read)?;
+        let found = Reader::open(directory)?.read(read)?;
         let tag = fs::read_to_string(directory.join(TAG)).ok();
         let tag = tag.map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty());
         Ok(Self { tag, bytes: bytes(directory), ..found })

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use benchmaster_record::environment::Environment;
 use jiff::Timestamp;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::directory::{self, DATABASE, Lock, TRACES};
@@ -82,24 +83,15 @@ impl Store {
     /// # Errors
     /// When there is none, or its database cannot be read, is damaged or of another schema version.
     pub fn load(directory: &Path) -> Result<StudyResults, LoadError> {
-        if !Self::exists(directory) {
-            return Err(LoadError::Missing(directory.into()));
-        }
-        let database = directory.join(DATABASE);
-        Ok(load(&database, rows::load_results)?)
+        Ok(Reader::open(directory)?.read(rows::load_results)?)
     }
 
-    /// Reads one finished run whole, with its samples and the outputs of attached commands. `None` when there is no such
-    /// run.
+    /// [`Reader::load_run`] for one run.
     ///
     /// # Errors
     /// As [`Store::load`].
     pub fn load_run(directory: &Path, key: RunKey) -> Result<Option<RunRecord>, LoadError> {
-        if !Self::exists(directory) {
-            return Err(LoadError::Missing(directory.into()));
-        }
-        let database = directory.join(DATABASE);
-        Ok(load(&database, |connection| rows::load_run(connection, key))?)
+        Reader::open(directory)?.load_run(key)
     }
 
     /// Whether `directory` holds the results of a study.
@@ -334,6 +326,47 @@ impl Store {
     }
 }
 
+/// A results directory open for reading run after run.
+#[derive(Debug)]
+pub struct Reader {
+    database: PathBuf,
+    connection: Connection,
+}
+
+impl Reader {
+    /// Opens a results directory, also while a run is going on in it.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    pub fn open(directory: &Path) -> Result<Self, LoadError> {
+        if !Store::exists(directory) {
+            return Err(LoadError::Missing(directory.into()));
+        }
+        let database = directory.join(DATABASE);
+        let connection = connect_to_read(&database)?;
+        schema::check(&connection, &database)?;
+        Ok(Self { database, connection })
+    }
+
+    /// Reads one finished run whole, with its samples and the outputs of attached commands. `None` when there is no such
+    /// run.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    pub fn load_run(&mut self, key: RunKey) -> Result<Option<RunRecord>, LoadError> {
+        Ok(self.read(|connection| rows::load_run(connection, key))?)
+    }
+
+    /// Reads in one transaction, so that all tables are of the same moment.
+    pub(crate) fn read<T>(
+        &mut self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, DatabaseError> {
+        let transaction = self.connection.transaction().at(&self.database)?;
+        read(&transaction).at(&self.database)
+    }
+}
+
 /// Turns the mark of a run in flight into the lost run of its session.
 fn note_lost_run(transaction: &Transaction<'_>) -> Result<(), RowError> {
     transaction.execute_batch(
@@ -376,7 +409,7 @@ fn connect(path: &Path) -> Result<Connection, DatabaseError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).at(path)?;
     connection.busy_timeout(PATIENCE).at(path)?;
-    connection.set_prepared_statement_cache_capacity(64);
+    keep_statements(&connection).at(path)?;
     connection.pragma_update(None, "synchronous", "full").at(path)?;
     connection.pragma_update(None, "foreign_keys", true).at(path)?;
     if connection.is_readonly("main").at(path)? {
@@ -387,15 +420,10 @@ fn connect(path: &Path) -> Result<Connection, DatabaseError> {
     Ok(connection)
 }
 
-pub(crate) fn load<T>(
-    path: &Path,
-    read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> Result<T, DatabaseError> {
-    let mut connection = connect_to_read(path)?;
-    schema::check(&connection, path)?;
-    // One transaction, so that all tables are of the same moment.
-    let transaction = connection.transaction().at(path)?;
-    read(&transaction).at(path)
+/// Statements are prepared once: there is room for all of a run, and no value that is bound makes SQLite plan one again.
+fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(256);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 /// A connection for reading.
@@ -408,7 +436,7 @@ fn connect_to_read(path: &Path) -> Result<Connection, DatabaseError> {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(PATIENCE)?;
         connection.pragma_update(None, "query_only", true)?;
-        connection.set_prepared_statement_cache_capacity(64);
+        keep_statements(&connection)?;
         // The first access to the file: fails where the shared memory of the log can be neither found nor made.
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(connection)

@@ -79,7 +79,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Status> {
         ExportFormat::Markdown => Format::Markdown,
     };
     let out = args.output.clone().unwrap_or_else(|| args.directory.join("export"));
-    let files = export::export(&results, &ResultsDirectory(args.directory.clone()), format, &out)
+    let files = export::export(&results, &ResultsDirectory::new(&args.directory), format, &out)
         .map_err(|error| Failure::failed(error).of_a_place_given())?;
     let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
     output::print(&lines)?;
@@ -113,7 +113,7 @@ impl Found {
     }
 
     fn by(directory: &Path, results: StudyResults, analysis: Analysis) -> Self {
-        let directory = ResultsDirectory(directory.into());
+        let directory = ResultsDirectory::new(directory);
         let diagnosis = diagnose(&results, &analysis, &directory);
         Self { directory, results, analysis, diagnosis }
     }
@@ -133,7 +133,7 @@ impl Found {
 
     /// Writes the report to its place in the directory.
     pub(crate) fn write_report(&self) -> Result<PathBuf> {
-        let path = self.directory.0.join("report.html");
+        let path = self.directory.path().join("report.html");
         write_page(&path, self.page())?;
         Ok(path)
     }
@@ -143,7 +143,7 @@ impl Found {
     }
 
     pub(crate) fn summary(&self, report: Option<PathBuf>) -> String {
-        let directory = Some(self.directory.0.clone());
+        let directory = Some(self.directory.path().to_owned());
         let options = TextOptions { report, directory, ..output::text_options() };
         summary(&self.results, &self.analysis, &self.diagnosis, &options)
     }

@@ -153,7 +153,7 @@ fn an_unreadable_trace_is_reported() {
         run.traces.insert("write".into(), "traces/gone.parquet".into());
     }
     let directory = tempfile::tempdir().unwrap();
-    let source = ResultsDirectory(directory.path().into());
+    let source = ResultsDirectory::new(directory.path());
     let page = rendered(&results, &source);
     assert!(words(&page).contains("the trace of synthetic, replicate 1, write cannot be read"));
     assert!(words(&page).contains("gone.parquet"));

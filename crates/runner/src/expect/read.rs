@@ -5,7 +5,7 @@ use std::path::Path;
 
 use benchmaster_record::recording::{HostSamples, Recording};
 use benchmaster_record::results::RunRecord;
-use benchmaster_store::Store;
+use benchmaster_store::{Reader, Store};
 use benchmaster_telemetry::sampling::Samples;
 
 use super::latency::Latencies;
@@ -52,6 +52,7 @@ impl Expectation {
         if !is_complete(&results) {
             return Err(ExpectError::Incomplete { done: results.runs.len() });
         }
+        let mut reader = Reader::open(directory)?;
         let mut treatment = BTreeMap::new();
         for run in &results.runs {
             let record = results.study.treatments.iter().find(|t| t.index == run.key.treatment);
@@ -60,7 +61,7 @@ impl Expectation {
                 return Err(ExpectError::Failed { treatment: label, reason: reason.clone() });
             }
             // With the samples, which are not read with the others.
-            let whole = Store::load_run(directory, run.key)?;
+            let whole = reader.load_run(run.key)?;
             let run = whole.as_ref().unwrap_or(run);
             let planned = plan.treatment(run.key.treatment, run.block);
             let delay = planned.map_or(0, |planned| planned.settings.network.delay.nanos());

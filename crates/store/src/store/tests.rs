@@ -1,3 +1,4 @@
+use rusqlite::StatementStatus;
 use tempfile::tempdir;
 
 use super::*;
@@ -66,4 +67,19 @@ fn an_immutable_database_is_found_by_any_path() {
     synthetic::write(&directory, &results).unwrap();
     let connection = immutable(&directory.join(DATABASE)).unwrap();
     assert_eq!(rows::load_results(&connection).unwrap(), results);
+}
+
+#[test]
+fn statements_are_prepared_once_whatever_is_bound() {
+    let directory = tempdir().unwrap();
+    let store = Store::create(directory.path(), &synthetic::study_results(5, 3, 2).study).unwrap();
+    let connections = [connect(&store.database).unwrap(), connect_to_read(&store.database).unwrap()];
+    for connection in connections {
+        let sql = "SELECT time_ns, value FROM samples WHERE sample_series_id = ?1 ORDER BY time_ns";
+        let mut statement = connection.prepare(sql).unwrap();
+        for series in 0..100 {
+            assert!(!statement.exists([series]).unwrap());
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+    }
 }
