@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use crate::calibrate::NullRates;
 use crate::conduct::{Conductor, Share, Step};
 use crate::content::BLOCK;
 use crate::files::FileTable;
@@ -45,6 +46,7 @@ pub struct WorkArea {
     path: PathBuf,
     place: Location,
     prepared: BTreeMap<String, Prepared>,
+    null_rates: NullRates,
     /// Whether it was made by another process, which removes it.
     joined: bool,
 }
@@ -120,7 +122,7 @@ impl WorkArea {
             Target::Nfs(target) => Location::Nfs(Box::new(NfsArea::create(target, id)?)),
         };
         let path = target.place().join(directory_name(id));
-        Ok(Self { target: target.clone(), path, place, prepared: BTreeMap::new(), joined: false })
+        Ok(Self::at(target, path, place, false))
     }
 
     /// Uses the `target/benchmaster-<id>` that another process of the same session has made, or, where it is not there
@@ -135,7 +137,17 @@ impl WorkArea {
         };
         let Some(place) = place else { return Self::create(target, id) };
         let path = target.place().join(directory_name(id));
-        Ok(Self { target: target.clone(), path, place, prepared: BTreeMap::new(), joined: true })
+        Ok(Self::at(target, path, place, true))
+    }
+
+    fn at(target: &Target, path: PathBuf, place: Location, joined: bool) -> Self {
+        let (prepared, null_rates) = (BTreeMap::new(), NullRates::default());
+        Self { target: target.clone(), path, place, prepared, null_rates, joined }
+    }
+
+    /// Rates of the executor alone, measured for the workloads of this directory.
+    pub(crate) fn null_rates(&mut self) -> &mut NullRates {
+        &mut self.null_rates
     }
 
     /// Whether another process made the directory and will remove it.

@@ -7,7 +7,7 @@ pub use crowd::{Crowd, CrowdError};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::engine::null::NullEngine;
 use crate::files::FileTable;
@@ -18,15 +18,38 @@ use crate::recorder::{Collector, Recorder, WorkerRecorder};
 use crate::worker::block_on;
 use benchmaster_clock::Clock;
 
-/// Operations per second of one worker on the null engine, averaged over the workers of all groups. `tables` are those of
-/// one client; they are not changed. `None` when nothing could be done in `duration`.
-pub(crate) fn null_rate(
-    program: &Program,
-    workload: &Workload,
-    tables: &[Arc<FileTable>],
-    duration: Duration,
-) -> Option<f64> {
-    let share = duration / u32::try_from(program.groups.len()).unwrap_or(1).max(1);
+/// How long the executor alone is measured before a workload.
+const DURATION: Duration = Duration::from_millis(20);
+/// How long a rate is used for later runs of the same workload: twenty milliseconds are much beside a short run.
+const VALID: Duration = Duration::from_secs(60);
+
+/// Rates of the executor alone that were measured lately.
+#[derive(Debug, Default)]
+pub(crate) struct NullRates {
+    known: Vec<(Workload, Instant, Option<f64>)>,
+}
+
+impl NullRates {
+    /// Operations per second of one worker on the null engine, averaged over the workers of all groups. `tables` are those
+    /// of one client; they are not changed. `None` when nothing could be done in the time.
+    pub(crate) fn of(
+        &mut self,
+        program: &Program,
+        workload: &Workload,
+        tables: &[Arc<FileTable>],
+    ) -> Option<f64> {
+        self.known.retain(|(_, measured, _)| measured.elapsed() < VALID);
+        if let Some((.., rate)) = self.known.iter().find(|(known, ..)| known == workload) {
+            return *rate;
+        }
+        let rate = null_rate(program, workload, tables);
+        self.known.push((workload.clone(), Instant::now(), rate));
+        rate
+    }
+}
+
+fn null_rate(program: &Program, workload: &Workload, tables: &[Arc<FileTable>]) -> Option<f64> {
+    let share = DURATION / u32::try_from(program.groups.len()).unwrap_or(1).max(1);
     let mut rate = 0.0;
     for number in 0..program.groups.len() {
         let anew = tables

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::area::{AreaError, Location, Preparation, Ready, WorkArea};
 use crate::cache::{self, CacheControl, CacheError};
-use crate::calibrate;
 use crate::conduct::{Conductor, Share, Step, Stopped};
 use crate::files::FileTable;
 use crate::model::{OperationKind, ParameterError, Workload};
@@ -298,12 +297,12 @@ impl Execution<'_> {
     }
 
     /// Operations per second of the executor alone. On virtual time it takes none, and a replay runs no flow.
-    fn calibrate(&self, ready: &[Ready]) -> Option<f64> {
+    fn calibrate(&mut self, ready: &[Ready]) -> Option<f64> {
         if self.program.replay.is_some() || is_virtual() {
             return None;
         }
         let tables: Vec<_> = ready.iter().filter_map(|fileset| fileset.tables.first().cloned()).collect();
-        calibrate::null_rate(self.program, self.workload, &tables, CALIBRATION)
+        self.area.null_rates().of(self.program, self.workload, &tables)
     }
 
     /// Reads back what was written, if the workload asks for it; returns the free space before that.
@@ -425,9 +424,6 @@ fn span<'a>(parts: impl Iterator<Item = &'a WorkerSeries> + Clone) -> Option<(u6
     let last = parts.filter_map(|part| part.last_end_ns).max()?;
     Some((first, last.max(first)))
 }
-
-/// How long the executor alone is measured before every workload.
-const CALIBRATION: Duration = Duration::from_millis(20);
 
 /// Controls caches, and looks how much of the filesets is cached after that.
 fn settle(

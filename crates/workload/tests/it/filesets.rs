@@ -47,6 +47,17 @@ pub(crate) fn files_are_reused_by_later_runs_until_something_differs() {
 }
 
 #[test]
+pub(crate) fn the_executor_is_measured_once_for_the_runs_of_a_workload() {
+    let mut bench = Bench::new();
+    let mut rate = |workload: Workload| bench.run(&workload).host.null_rate.unwrap();
+    let first = rate(reading(""));
+    assert!(first > 0.0);
+    assert_eq!(first, rate(reading("")), "remembered");
+    assert_ne!(first, rate(reading(", sharing = 'shared'")), "another workload");
+    assert_eq!(first, rate(reading("")));
+}
+
+#[test]
 pub(crate) fn workloads_of_one_run_find_what_an_earlier_one_left() {
     let mut bench = Bench::new();
     assert_eq!(bench.run(&removing()).filesets[0].files, 3);

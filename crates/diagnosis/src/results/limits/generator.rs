@@ -33,7 +33,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     )
 }
 
-/// While the run is made: against the rate of the null engine, measured just before.
+/// While the run is made: against the rate of the null engine, measured at most a minute before.
 fn check(s: Subject<'_>) -> Option<Check> {
     let host = &s.recording.host;
     let workers = s.recording.workers.len().min(host.processors.max(1) as usize);
