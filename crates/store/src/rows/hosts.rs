@@ -120,8 +120,9 @@ pub(super) fn load_samples(
 }
 
 fn load_series(connection: &Connection, sampling: i64) -> Result<Vec<Series>> {
-    let sql =
-        "SELECT * FROM sample_series JOIN metrics USING (metric_id) WHERE sampling_id = ?1 ORDER BY ordinal";
+    // Only what is read: columns are found by name, for hundreds of series of every run.
+    let sql = "SELECT sample_series_id, kind, sampler, metric, instance, unit FROM sample_series JOIN metrics \
+               USING (metric_id) WHERE sampling_id = ?1 ORDER BY ordinal";
     all(connection, sql, [sampling], |row| {
         let id: i64 = row.get("sample_series_id")?;
         let points = "SELECT time_ns, value FROM samples WHERE sample_series_id = ?1 ORDER BY time_ns";
