@@ -4,10 +4,9 @@
 //! socket send what they queued, in one call each, and then waits for sockets and timers.
 
 use std::cell::{Cell, RefCell};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::pin::Pin;
@@ -73,35 +72,13 @@ struct Inner {
     marked: RefCell<Vec<usize>>,
     /// Background tasks; `None` while one is polled.
     tasks: RefCell<Slab<Option<Task>>>,
-    timers: RefCell<BinaryHeap<Reverse<Timer>>>,
+    /// By time, and number among those of the same time.
+    timers: RefCell<BTreeMap<(Instant, u64), Waker>>,
     timer_number: Cell<u64>,
     /// Waiting for another thread.
     notified: Waiters,
     notifications: Cell<u64>,
     running: Cell<bool>,
-}
-
-struct Timer {
-    at: Instant,
-    number: u64,
-    waker: Waker,
-}
-
-impl PartialEq for Timer {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.number) == (other.at, other.number)
-    }
-}
-impl Eq for Timer {}
-impl PartialOrd for Timer {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Timer {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
 }
 
 impl fmt::Debug for Reactor {
@@ -228,18 +205,7 @@ impl Reactor {
 
     /// Suspends the task until `at`.
     pub async fn sleep_until(&self, at: Instant) {
-        let mut set = false;
-        poll_fn(|context| {
-            if Instant::now() >= at {
-                return Poll::Ready(());
-            }
-            if !set {
-                set = true;
-                self.wake_at(at, context.waker().clone());
-            }
-            Poll::Pending
-        })
-        .await;
+        self.until(at, pending::<()>()).await;
     }
 
     /// Suspends the task for `time`.
@@ -250,7 +216,7 @@ impl Reactor {
     /// The result of `future`, or `None` when it takes longer than until `at`.
     pub async fn until<F: Future>(&self, at: Instant, future: F) -> Option<F::Output> {
         let mut future = std::pin::pin!(future);
-        let mut set = false;
+        let mut timer = None;
         poll_fn(|context| {
             if let Poll::Ready(result) = future.as_mut().poll(context) {
                 return Poll::Ready(Some(result));
@@ -258,20 +224,17 @@ impl Reactor {
             if Instant::now() >= at {
                 return Poll::Ready(None);
             }
-            if !set {
-                set = true;
-                self.wake_at(at, context.waker().clone());
-            }
+            timer.get_or_insert_with(|| self.wake_at(at, context.waker().clone()));
             Poll::Pending
         })
         .await
     }
 
-    /// Wakes a task at a time.
-    pub fn wake_at(&self, at: Instant, waker: Waker) {
+    fn wake_at(&self, at: Instant, waker: Waker) -> Timer<'_> {
         let number = self.0.timer_number.get();
         self.0.timer_number.set(number + 1);
-        self.0.timers.borrow_mut().push(Reverse(Timer { at, number, waker }));
+        self.0.timers.borrow_mut().insert((at, number), waker);
+        Timer { reactor: &self.0, key: (at, number) }
     }
 
     /// Lets tasks of the next turn go first.
@@ -300,7 +263,7 @@ impl Reactor {
     ///
     /// # Errors
     /// When the kernel does not let it wait, or this is called from within a task.
-    pub fn run_all<F: Future>(&self, futures: &mut [Pin<Box<F>>]) -> io::Result<Vec<F::Output>> {
+    pub fn run_all<F: Future + Unpin>(&self, futures: &mut [F]) -> io::Result<Vec<F::Output>> {
         if self.0.running.replace(true) {
             return Err(io::Error::other("a reactor was run from within one of its tasks"));
         }
@@ -329,7 +292,9 @@ impl Reactor {
                     // A task can be woken once more after its end, or by a leftover of an earlier call.
                     let Some(result @ None) = results.get_mut(at) else { continue };
                     let waker = waker(number, task);
-                    if let Poll::Ready(done) = futures[at].as_mut().poll(&mut Context::from_waker(&waker)) {
+                    if let Poll::Ready(done) =
+                        Pin::new(&mut futures[at]).poll(&mut Context::from_waker(&waker))
+                    {
                         *result = Some(done);
                         left -= 1;
                     }
@@ -383,7 +348,7 @@ impl Reactor {
 
     /// Takes what sockets and timers bring; waits for it unless a task can go on.
     fn wait(&self, events: &mut Vec<epoll::Event>, hurry: bool) -> io::Result<()> {
-        let next = self.0.timers.borrow().peek().map(|Reverse(timer)| timer.at);
+        let next = self.0.timers.borrow().first_key_value().map(|((at, _), _)| *at);
         let blocks = !hurry && next.map_or(Ok(true), |at| self.set_timer(at))?;
         let timeout = (!blocks).then_some(NO_TIME);
         events.clear();
@@ -435,10 +400,8 @@ impl Reactor {
 
     fn fire(&self, now: Instant) {
         let mut timers = self.0.timers.borrow_mut();
-        while timers.peek().is_some_and(|Reverse(timer)| timer.at <= now) {
-            if let Some(Reverse(timer)) = timers.pop() {
-                timer.waker.wake();
-            }
+        while let Some(first) = timers.first_entry().filter(|first| first.key().0 <= now) {
+            first.remove().wake();
         }
     }
 }
@@ -446,6 +409,19 @@ impl Reactor {
 impl Drop for Inner {
     fn drop(&mut self) {
         wake::forget(self.number);
+    }
+}
+
+/// Wakes a task at a time; no more when dropped. Of calls that had to wait, each would else leave a timer behind for as
+/// long as it might have waited.
+struct Timer<'r> {
+    reactor: &'r Inner,
+    key: (Instant, u64),
+}
+
+impl Drop for Timer<'_> {
+    fn drop(&mut self) {
+        self.reactor.timers.borrow_mut().remove(&self.key);
     }
 }
 

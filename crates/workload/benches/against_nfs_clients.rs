@@ -5,6 +5,7 @@
 //! [--ours] [--without-nfs-rs]`
 //!
 //! Needs libnfs-dev, iperf3, util-linux, and the registry for the crate nfs-rs, which is built in a workspace of its own.
+//! *null* sends and receives the same and does nothing else.
 //! The client has one CPU of its own and the server the others. Rounds go over all clients in turn; figures are medians
 //! over rounds. Each client is a process; what it counts begins after a warm-up.
 
@@ -16,7 +17,7 @@ use anyhow::Result;
 use nfs_clients::job::{Job, Operation, Outcome};
 use nfs_clients::ours::Layer;
 use nfs_clients::peers::Client;
-use nfs_clients::{median, option, ours, peers, recorded, server};
+use nfs_clients::{median, null, option, ours, peers, recorded, server};
 
 /// Operation, size, calls outstanding, connections, versions.
 type Row = (Operation, u64, u32, u32, &'static [&'static str]);
@@ -44,6 +45,7 @@ fn main() -> Result<()> {
         Some("serve") => return server::serve(),
         Some("protocol") => ours::run(&Job::parse(&arguments[1..])?, Layer::Protocol)?,
         Some("mount") => ours::run(&Job::parse(&arguments[1..])?, Layer::Mount)?,
+        Some("null") => null::run(&Job::parse(&arguments[1..])?)?,
         Some("recorded") => recorded::run(&Job::parse(&arguments[1..])?)?,
         _ => return compare(),
     };
@@ -60,7 +62,7 @@ fn compare() -> Result<()> {
     let seconds: f64 = option("--seconds").map_or(Ok(1.0), |text| text.parse())?;
     let rounds: usize = option("--rounds").map_or(Ok(5), |text| text.parse())?;
     let only = option("--only").unwrap_or_default().to_uppercase();
-    let mut clients = vec![Client::Protocol, Client::Mount, Client::Recorded];
+    let mut clients = vec![Client::Null, Client::Protocol, Client::Mount, Client::Recorded];
     if !given("--ours") {
         let built = [Some(peers::libnfs()), (!given("--without-nfs-rs")).then(peers::nfs_rs)];
         for client in built.into_iter().flatten() {
@@ -98,7 +100,7 @@ fn compare() -> Result<()> {
             job.port = server.port;
             let mut measured: Vec<_> = clients
                 .iter()
-                .filter(|client| client.speaks(version))
+                .filter(|client| client.does(operation, version))
                 .map(|client| (client, Found::default()))
                 .collect();
             let mut streams = Vec::new();

@@ -3,10 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -80,24 +80,32 @@ pub(crate) fn run_all<F: Future>(
     give_up: impl Future<Output = ()>,
 ) -> io::Result<Vec<Option<F::Output>>> {
     enum Part<F, G> {
-        Work(F),
+        /// A future, and whether the crowd has its waker.
+        Work(F, bool),
         GiveUp(G),
+        Over,
     }
     let crowd = Crowd::default();
     let crowd = &crowd;
-    let work = futures.into_iter().map(Part::Work);
-    let parts = work.chain([Part::GiveUp(give_up)]).map(|part| {
-        Box::pin(async move {
-            match part {
-                Part::Work(future) => crowd.join(future).await,
-                Part::GiveUp(give_up) => {
-                    crowd.watch(give_up).await;
-                    None
-                }
-            }
+    let work = futures.into_iter().map(|future| Part::Work(Box::pin(future), false));
+    let mut parts: Vec<_> = work
+        .chain([Part::GiveUp(Box::pin(give_up))])
+        .map(|mut part| {
+            // Not an async block: it would keep room for the future each time that it hands it on.
+            poll_fn(move |context| {
+                let result = match &mut part {
+                    Part::Work(future, known) => ready!(crowd.work(future.as_mut(), known, context)),
+                    Part::GiveUp(give_up) => {
+                        ready!(crowd.watch(give_up.as_mut(), context));
+                        None
+                    }
+                    Part::Over => None,
+                };
+                part = Part::Over;
+                Poll::Ready(result)
+            })
         })
-    });
-    let mut parts: Vec<Pin<Box<_>>> = parts.collect();
+        .collect();
     crowd.left.set(parts.len() - 1);
     let mut results = reactor.run_all(&mut parts)?;
     results.pop();
@@ -116,43 +124,39 @@ struct Crowd {
 }
 
 impl Crowd {
-    async fn join<F: Future>(&self, future: F) -> Option<F::Output> {
-        let mut future = pin!(future);
-        let mut known = false;
-        let result = poll_fn(|context| {
-            if self.given_up.get() {
-                return Poll::Ready(None);
-            }
-            if !std::mem::replace(&mut known, true) {
-                self.wakers.borrow_mut().push(context.waker().clone());
-            }
-            future.as_mut().poll(context).map(Some)
-        })
-        .await;
+    fn work<F: Future>(
+        &self,
+        future: Pin<&mut F>,
+        known: &mut bool,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<F::Output>> {
+        if self.given_up.get() {
+            return Poll::Ready(None);
+        }
+        if !std::mem::replace(known, true) {
+            self.wakers.borrow_mut().push(context.waker().clone());
+        }
+        let result = ready!(future.poll(context));
         self.left.set(self.left.get() - 1);
         if self.left.get() == 0
             && let Some(watcher) = self.watcher.take()
         {
             watcher.wake();
         }
-        result
+        Poll::Ready(Some(result))
     }
 
-    async fn watch(&self, give_up: impl Future<Output = ()>) {
-        let mut give_up = pin!(give_up);
-        poll_fn(|context| {
-            if self.left.get() == 0 {
-                return Poll::Ready(());
-            }
-            if give_up.as_mut().poll(context).is_ready() {
-                self.given_up.set(true);
-                self.wakers.borrow_mut().drain(..).for_each(Waker::wake);
-                return Poll::Ready(());
-            }
-            *self.watcher.borrow_mut() = Some(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
+    fn watch(&self, give_up: Pin<&mut impl Future<Output = ()>>, context: &mut Context<'_>) -> Poll<()> {
+        if self.left.get() == 0 {
+            return Poll::Ready(());
+        }
+        if give_up.poll(context).is_ready() {
+            self.given_up.set(true);
+            self.wakers.borrow_mut().drain(..).for_each(Waker::wake);
+            return Poll::Ready(());
+        }
+        *self.watcher.borrow_mut() = Some(context.waker().clone());
+        Poll::Pending
     }
 }
 

@@ -178,10 +178,10 @@ impl<'t, 'a> TaskWorker<'t, 'a> {
     }
 
     /// Takes one stream of the worker through all phases.
-    pub(crate) async fn run(&self, mut lane: Lane<File>) {
+    pub(crate) async fn run(&self, lane: &mut Lane<File>) {
         let run = self.thread.run;
         let engine = NfsEngine::new(&self.thread.reactor, &self.client.mount).until(run.deadlines);
-        let measured = self.phases(&engine, &mut lane).await;
+        let measured = self.phases(&engine, lane).await;
         if let Err(error) = lane.close_all(&engine, self.worker.context.tables).await {
             self.counter.borrow_mut().error(format!("close: {error}"));
         }

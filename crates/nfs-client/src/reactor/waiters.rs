@@ -42,6 +42,8 @@ pub(crate) struct Line {
     first: Cell<i64>,
     /// How many have been woken and have not looked yet.
     woken: Cell<usize>,
+    /// Number of the first place that may be asleep: looking for it from the front costs more the more have been woken.
+    asleep: Cell<i64>,
 }
 
 /// A task in line.
@@ -81,14 +83,21 @@ impl Line {
 
     /// Wakes the first ones, as many as are missing until `count` have been woken. They look in their order, in one turn.
     pub(crate) fn wake_first(&self, count: usize) {
-        let missing = count.saturating_sub(self.woken.get());
         let mut places = self.places.borrow_mut();
-        for state in places.iter_mut().filter(|state| matches!(state, State::Asleep(_))).take(missing) {
-            if let State::Asleep(waker) = mem::replace(state, State::Woken) {
-                self.woken.set(self.woken.get() + 1);
-                waker.wake();
+        let mut number = self.asleep.get().max(self.first.get());
+        while self.woken.get() < count
+            && let Some(state) = places.get_mut((number - self.first.get()) as usize)
+        {
+            match mem::replace(state, State::Woken) {
+                State::Asleep(waker) => {
+                    self.woken.set(self.woken.get() + 1);
+                    waker.wake();
+                }
+                other => *state = other,
             }
+            number += 1;
         }
+        self.asleep.set(number);
     }
 }
 
@@ -113,12 +122,14 @@ impl Place<'_> {
     fn stand(&mut self, context: &Context<'_>, ahead: bool) -> bool {
         let asleep = State::Asleep(context.waker().clone());
         if let Some(own) = self.number {
+            self.line.asleep.set(own.min(self.line.asleep.get()));
             return self.set(own, asleep);
         }
         let mut places = self.line.places.borrow_mut();
         let first = self.line.first.get();
         if ahead {
             self.line.first.set(first - 1);
+            self.line.asleep.set(first - 1);
             self.number = Some(first - 1);
             places.push_front(asleep);
         } else {

@@ -1,6 +1,7 @@
 //! Clients of NFS that do one kind of call, each a process of its own, and what they cost.
 
 pub(crate) mod job;
+pub(crate) mod null;
 pub(crate) mod ours;
 pub(crate) mod peers;
 pub(crate) mod recorded;

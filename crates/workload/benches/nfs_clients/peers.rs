@@ -18,6 +18,8 @@ pub(crate) enum Client {
     Mount,
     /// Our client's protocol.
     Protocol,
+    /// A program that does the least.
+    Null,
     /// Debian's libnfs.
     Libnfs(PathBuf),
     /// The crate `nfs-rs`.
@@ -30,14 +32,19 @@ impl Client {
             Self::Recorded => "ours, executor and recording",
             Self::Mount => "ours, mount",
             Self::Protocol => "ours, protocol",
+            Self::Null => "null",
             Self::Libnfs(_) => "libnfs",
             Self::NfsRs(_) => "nfs-rs",
         }
     }
 
-    pub(crate) fn speaks(&self, version: &str) -> bool {
-        // libnfs 4.0 has no sessions.
-        !matches!(self, Self::Libnfs(_)) || matches!(version, "3" | "4.0")
+    pub(crate) fn does(&self, operation: Operation, version: &str) -> bool {
+        match self {
+            // libnfs 4.0 has no sessions.
+            Self::Libnfs(_) => matches!(version, "3" | "4.0"),
+            Self::Null => (operation, version) == (Operation::Read, "3"),
+            _ => true,
+        }
     }
 
     /// Has it do the job, on these CPUs.
@@ -47,6 +54,7 @@ impl Client {
             Self::Recorded => (&ours, Some("recorded")),
             Self::Mount => (&ours, Some("mount")),
             Self::Protocol => (&ours, Some("protocol")),
+            Self::Null => (&ours, Some("null")),
             Self::Libnfs(program) | Self::NfsRs(program) => (program, None),
         };
         // A client that hangs must not hold up the others for ever.

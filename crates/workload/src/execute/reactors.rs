@@ -216,22 +216,28 @@ impl<'s> OnThread<'s> {
         let buffer = (BUFFERS / usize::try_from(streams.max(1)).unwrap_or(usize::MAX)).min(MIN_BUFFER);
         let stage = |_| self.reactors.context.replay.as_ref().map(|replay| Stage::new(replay.clone()));
         let stages: Vec<_> = self.clients.iter().map(stage).collect();
-        let lanes = tasks.iter().zip(self.places()).flat_map(|(task, (number, place))| {
-            let stage = &stages[self.own_number(place.client)];
-            let depth = place.group.queue_depth;
-            let buffer = if depth == 1 { buffer } else { 0 };
-            (0..depth).map(move |lane| {
-                let stream = Stream::new(context.workers_before + number, lane, depth);
-                let lane = Lane::new(
-                    run.options.seed,
-                    stream,
-                    place.group.max_io,
-                    buffer,
-                    area.directory().as_bytes(),
-                );
-                task.run(lane.on_stage(stage.clone()))
+        // Beside their tasks: a task would hold its stream twice.
+        let mut lanes: Vec<_> = tasks
+            .iter()
+            .zip(self.places())
+            .flat_map(|(task, (number, place))| {
+                let stage = &stages[self.own_number(place.client)];
+                let depth = place.group.queue_depth;
+                let buffer = if depth == 1 { buffer } else { 0 };
+                (0..depth).map(move |lane| {
+                    let stream = Stream::new(context.workers_before + number, lane, depth);
+                    let lane = Lane::new(
+                        run.options.seed,
+                        stream,
+                        place.group.max_io,
+                        buffer,
+                        area.directory().as_bytes(),
+                    );
+                    (task, lane.on_stage(stage.clone()))
+                })
             })
-        });
+            .collect();
+        let lanes = lanes.iter_mut().map(|(task, lane)| task.run(lane));
         let ended = run_all(&thread.reactor, lanes, self.abandoned(&thread.reactor))?;
         Ok(if ended.iter().all(Option::is_some) { Ended::Regularly } else { Ended::GivenUp })
     }
