@@ -443,3 +443,27 @@ impl Drop for Running<'_> {
         self.0.running.set(false);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_ends_before_its_time_leaves_no_timer() {
+        let reactor = Reactor::new().unwrap();
+        let timers = || reactor.0.timers.borrow().len();
+        let late = Instant::now() + Duration::from_secs(3600);
+        reactor
+            .block_on(async {
+                for _ in 0..3 {
+                    assert!(reactor.until(late, reactor.yield_now()).await.is_some());
+                    assert_eq!(timers(), 0);
+                }
+                // The inner wait is given up, the outer one is over.
+                let soon = Instant::now() + Duration::from_millis(1);
+                assert!(reactor.until(soon, reactor.sleep_until(late)).await.is_none());
+                assert_eq!(timers(), 0);
+            })
+            .unwrap();
+    }
+}

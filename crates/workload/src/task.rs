@@ -348,3 +348,19 @@ impl<'t, 'a> TaskWorker<'t, 'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size<'t, F>(_: fn(&'t TaskWorker<'t, 't>, &'t mut Lane<File>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// Ten thousand of them have to come through the processor's cache again and again.
+    #[test]
+    fn a_task_is_small() {
+        let size = size(|worker, lane| worker.run(lane));
+        assert!(size <= 12 << 10, "{size} bytes");
+    }
+}
