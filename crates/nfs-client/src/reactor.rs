@@ -4,7 +4,8 @@
 //! socket send what they queued, in one call each, and then waits for sockets and timers.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::io;
@@ -72,9 +73,7 @@ struct Inner {
     marked: RefCell<Vec<usize>>,
     /// Background tasks; `None` while one is polled.
     tasks: RefCell<Slab<Option<Task>>>,
-    /// By time, and number among those of the same time.
-    timers: RefCell<BTreeMap<(Instant, u64), Waker>>,
-    timer_number: Cell<u64>,
+    timers: RefCell<Timers>,
     /// Waiting for another thread.
     notified: Waiters,
     notifications: Cell<u64>,
@@ -159,7 +158,6 @@ impl Reactor {
             marked: RefCell::default(),
             tasks: RefCell::default(),
             timers: RefCell::default(),
-            timer_number: Cell::new(0),
             notified: Waiters::default(),
             notifications: Cell::new(0),
             running: Cell::new(false),
@@ -231,10 +229,7 @@ impl Reactor {
     }
 
     fn wake_at(&self, at: Instant, waker: Waker) -> Timer<'_> {
-        let number = self.0.timer_number.get();
-        self.0.timer_number.set(number + 1);
-        self.0.timers.borrow_mut().insert((at, number), waker);
-        Timer { reactor: &self.0, key: (at, number) }
+        Timer { reactor: &self.0, key: self.0.timers.borrow_mut().set(at, waker) }
     }
 
     /// Lets tasks of the next turn go first.
@@ -348,7 +343,7 @@ impl Reactor {
 
     /// Takes what sockets and timers bring; waits for it unless a task can go on.
     fn wait(&self, events: &mut Vec<epoll::Event>, hurry: bool) -> io::Result<()> {
-        let next = self.0.timers.borrow().first_key_value().map(|((at, _), _)| *at);
+        let next = self.0.timers.borrow_mut().first();
         let blocks = !hurry && next.map_or(Ok(true), |at| self.set_timer(at))?;
         let timeout = (!blocks).then_some(NO_TIME);
         events.clear();
@@ -400,8 +395,8 @@ impl Reactor {
 
     fn fire(&self, now: Instant) {
         let mut timers = self.0.timers.borrow_mut();
-        while let Some(first) = timers.first_entry().filter(|first| first.key().0 <= now) {
-            first.remove().wake();
+        while timers.first().is_some_and(|at| at <= now) {
+            timers.fire();
         }
     }
 }
@@ -412,16 +407,70 @@ impl Drop for Inner {
     }
 }
 
-/// Wakes a task at a time; no more when dropped. Of calls that had to wait, each would else leave a timer behind for as
-/// long as it might have waited.
+/// Wakes tasks at times. A timer that was cancelled stays in the queue until it comes first, or until half of them are
+/// such.
+#[derive(Default)]
+struct Timers {
+    /// Time, number and place of the waker.
+    queue: BinaryHeap<Reverse<(Instant, u64, usize)>>,
+    /// With the number of its timer: places are used again.
+    wakers: Slab<(u64, Waker)>,
+    number: u64,
+}
+
+impl Timers {
+    fn set(&mut self, at: Instant, waker: Waker) -> (u64, usize) {
+        if self.queue.len() > 2 * self.wakers.len() + 64 {
+            let wakers = &self.wakers;
+            self.queue.retain(|Reverse((_, number, place))| is_set(wakers, *number, *place));
+        }
+        self.number += 1;
+        let place = self.wakers.insert((self.number, waker));
+        self.queue.push(Reverse((at, self.number, place)));
+        (self.number, place)
+    }
+
+    /// The time of the first one.
+    fn first(&mut self) -> Option<Instant> {
+        while let Some(&Reverse((at, number, place))) = self.queue.peek() {
+            if is_set(&self.wakers, number, place) {
+                return Some(at);
+            }
+            self.queue.pop();
+        }
+        None
+    }
+
+    /// Wakes the task of the first one.
+    fn fire(&mut self) {
+        if let Some(Reverse((_, number, place))) = self.queue.pop()
+            && is_set(&self.wakers, number, place)
+        {
+            self.wakers.remove(place).1.wake();
+        }
+    }
+
+    fn cancel(&mut self, (number, place): (u64, usize)) {
+        if is_set(&self.wakers, number, place) {
+            self.wakers.remove(place);
+        }
+    }
+}
+
+fn is_set(wakers: &Slab<(u64, Waker)>, number: u64, place: usize) -> bool {
+    wakers.get(place).is_some_and(|(of, _)| *of == number)
+}
+
+/// A timer that is set; cancelled when dropped. Of calls that had to wait, each would else leave one behind for as long as
+/// it might have waited.
 struct Timer<'r> {
     reactor: &'r Inner,
-    key: (Instant, u64),
+    key: (u64, usize),
 }
 
 impl Drop for Timer<'_> {
     fn drop(&mut self) {
-        self.reactor.timers.borrow_mut().remove(&self.key);
+        self.reactor.timers.borrow_mut().cancel(self.key);
     }
 }
 
@@ -449,20 +498,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_that_ends_before_its_time_leaves_no_timer() {
+    fn waits_that_end_before_their_time_leave_few_timers() {
         let reactor = Reactor::new().unwrap();
-        let timers = || reactor.0.timers.borrow().len();
+        let set = || reactor.0.timers.borrow().wakers.len();
         let late = Instant::now() + Duration::from_secs(3600);
         reactor
             .block_on(async {
-                for _ in 0..3 {
+                for _ in 0..1000 {
                     assert!(reactor.until(late, reactor.yield_now()).await.is_some());
-                    assert_eq!(timers(), 0);
+                    assert_eq!(set(), 0);
                 }
+                assert!(reactor.0.timers.borrow().queue.len() <= 66);
                 // The inner wait is given up, the outer one is over.
                 let soon = Instant::now() + Duration::from_millis(1);
                 assert!(reactor.until(soon, reactor.sleep_until(late)).await.is_none());
-                assert_eq!(timers(), 0);
+                assert_eq!((set(), reactor.0.timers.borrow_mut().first()), (0, None));
             })
             .unwrap();
     }
