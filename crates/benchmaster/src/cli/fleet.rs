@@ -24,7 +24,7 @@ pub(crate) struct FleetArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
     Credentials(CredentialsArgs),
-    Manifest(ManifestArgs),
+    Manifest(Box<ManifestArgs>),
 }
 
 /// Make a key for a controller and credentials for its agents

@@ -119,7 +119,7 @@ impl Credentials {
     /// # Errors
     /// When it cannot be read, others can read it, or it holds something else.
     pub fn read_file(path: &Path) -> Result<Self, CredentialsError> {
-        Self::from_json(&*own_line(path)?)
+        Self::from_json(&own_line(path)?)
             .ok_or_else(|| CredentialsError::Malformed { place: path.display().to_string() })
     }
 }
