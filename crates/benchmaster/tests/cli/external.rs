@@ -35,7 +35,7 @@ duration = "200ms"
 "#;
 
 /// How long agents wait for a controller: longer than one needs to start on a busy host.
-const WAIT: &str = "15s";
+const WAIT: &str = "30s";
 
 /// A port that is free for a moment.
 fn port() -> u16 {
