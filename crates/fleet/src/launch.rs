@@ -1,16 +1,17 @@
 //! Starting agents, each at the other end of a byte stream.
 //!
-//! Who starts them (this host, ssh, Slurm, something else) is a matter of the modules below; what comes out is the same: a stream that
-//! an agent serves, and whatever is known of the process behind it.
+//! Who starts them (this host, ssh, Slurm, something else) is a matter of the modules below; what comes out is the same: a
+//! stream that an agent serves, and whatever is known of the process behind it.
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader};
+use tokio::net::lookup_host;
 use tokio::process::Child;
 use tokio::sync::watch;
 
@@ -87,6 +88,16 @@ fn split_port(address: &str) -> Result<(&str, u16), String> {
     };
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     if host.is_empty() || host.contains(['[', ']', '/', ' ']) { Err(wrong()) } else { Ok((host, port)) }
+}
+
+/// The address to listen on, and the host as it was written; `port` is taken where none is written.
+async fn resolve(address: &str, port: u16) -> Result<(SocketAddr, &str), String> {
+    let (host, written) = split_port(address)?;
+    let found = lookup_host((host, if written == 0 { port } else { written })).await.ok();
+    match found.and_then(|mut all| all.next()) {
+        Some(address) => Ok((address, host)),
+        None => Err(format!("`{host}`, the address for agents to dial, is not known here")),
+    }
 }
 
 /// Lines kept by [`LastLines`].

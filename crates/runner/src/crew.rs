@@ -166,7 +166,7 @@ impl Crew {
             },
             Launcher::Lab => in_lab(settings, lab)?,
             Launcher::External => Launch::External {
-                agents: settings.clients.nodes.unwrap_or(number),
+                agents: settings.nodes(),
                 address: settings.clients.address.clone().unwrap_or_else(|| "127.0.0.1".into()),
                 credentials: settings.clients.credentials.clone().unwrap_or_default().into(),
             },

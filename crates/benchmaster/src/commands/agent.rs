@@ -5,15 +5,16 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
+use benchmaster_fleet::agent::{self, AgentError};
 use benchmaster_fleet::secure::{AgentOptions, DialError, agent_stream};
-use benchmaster_fleet::{agent, stream};
+use benchmaster_fleet::stream;
 
 use crate::cli::AgentArgs;
 use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 pub(crate) fn agent(args: &AgentArgs) -> Result<Status> {
-    let (joined, alone) = (Cell::new(false), Cell::new(false));
+    let alone = Cell::new(false);
     let ended = match args.dial.clone() {
         None => agent::serve(async || stream::stdio::take()),
         Some(dial) => {
@@ -25,7 +26,6 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<Status> {
             };
             agent::serve(async || {
                 let stream = agent_stream(&options).await;
-                joined.set(stream.is_ok());
                 alone.set(matches!(stream, Err(DialError::Reach { .. })));
                 stream.map_err(io::Error::other)
             })
@@ -39,7 +39,7 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<Status> {
     match ended {
         // All studies are over.
         Err(_) if alone.get() && args.served => return Ok(Status::Fine),
-        Err(error) if !joined.get() => return Err(error.into()),
+        Err(error @ AgentError::Start(_)) => return Err(error.into()),
         Err(error) => output::note(&format!("{error}; waiting for the controller")),
         Ok(_) => {}
     }

@@ -8,31 +8,14 @@ use std::process::{Child, Command, Output};
 
 use serde_json::Value;
 
+use crate::fleet::FLEET;
 use crate::place::{Place, Running, finish, stderr, transcript};
 
-const STUDY: &str = r#"[study]
-name = "external"
-seed = 1
-
-[target]
-url = "nfs://{server}/export?version=3"
-
-[server]
-listen = "127.0.0.1"
-
-[run]
-interval = "50ms"
-baseline = false
-
-[design]
-replicates = 2
-
-[workload.read]
-use = "random-read"
-file_size = "64KiB"
-io_size = "4KiB"
-duration = "200ms"
-"#;
+/// The study of the other fleets, with a server that agents reach, and without its clients.
+fn study() -> String {
+    let server = "[server]\nlisten = \"127.0.0.1\"\n";
+    FLEET.replace("\"fleet\"", "\"external\"").replace("[clients]\ncount = 3\n", server)
+}
 
 /// How long agents wait for a controller: longer than one needs to start on a busy host.
 const WAIT: &str = "30s";
@@ -62,7 +45,7 @@ fn agents_wait_for_a_controller_and_for_the_next_one() {
     );
     place.write(
         "external.toml",
-        &STUDY.replace("[design]", &clients).replace("replicates = 2", "replicates = 4"),
+        &study().replace("[design]", &clients).replace("replicates = 2", "replicates = 4"),
     );
     // Each as its launcher numbers it, and before the controller.
     let ranks = [("OMPI_COMM_WORLD_RANK", "0"), ("PMI_RANK", "1")];
@@ -181,7 +164,7 @@ impl Cluster<'_> {
 #[test]
 fn a_cluster_that_does_what_the_manifest_says_runs_the_study() {
     let place = Place::in_memory();
-    place.write("external.toml", &STUDY.replace("listen = \"127.0.0.1\"\n", ""));
+    place.write("external.toml", &study().replace("listen = \"127.0.0.1\"\n", ""));
     let base = ["fleet", "manifest", "external.toml", "--agents", "3", "--image", "registry/benchmaster"];
     let refused = place.run(&base);
     assert_eq!(refused.status.code(), Some(2));

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use crate::place::{Place, Running, finish, stderr, transcript};
 
 /// Three clients, each in a process of its own, on the embedded server.
-const FLEET: &str = r#"[study]
+pub(crate) const FLEET: &str = r#"[study]
 name = "fleet"
 seed = 1
 

@@ -4,10 +4,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::net::lookup_host;
 use tokio::time::Instant;
 
-use super::{LastLines, LaunchError, Started, by_host, split_port};
+use super::{LastLines, LaunchError, Started, by_host, resolve};
 use crate::secure::{ControllerKey, Listener, Missing};
 
 /// The port where nothing else is said: agents must know it.
@@ -39,11 +38,7 @@ pub async fn launch(
 ) -> Result<Vec<Started>, LaunchError> {
     let failed = |reason: String| LaunchError::new("external", reason);
     let deadline = Instant::now() + config.deadline;
-    let (host, port) = split_port(&config.address).map_err(failed)?;
-    let found = lookup_host((host, if port == 0 { PORT } else { port })).await.ok();
-    let address = found
-        .and_then(|mut all| all.next())
-        .ok_or_else(|| failed(format!("`{host}`, the address for agents to dial, is not known here")))?;
+    let (address, _) = resolve(&config.address, PORT).await.map_err(failed)?;
     let key = ControllerKey::read_file(&config.credentials).map_err(|error| failed(error.to_string()))?;
     let listener = Listener::bind_with(address, &key).await.map_err(|error| failed(error.to_string()))?;
     tell(&format!("waiting for {} agents, which dial {}", config.agents, listener.address()));

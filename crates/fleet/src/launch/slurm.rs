@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::{LaunchError, Started, by_host, each_line, split_port};
+use super::{LaunchError, Started, by_host, each_line, resolve};
 use crate::secure::{Admitted, Joined, Listener, Missing, Refusal};
 
 mod output;
@@ -166,10 +166,7 @@ struct ListenAddress {
 impl ListenAddress {
     async fn choose(config: &SlurmConfig) -> Result<Self, String> {
         if let Some(address) = &config.address {
-            let (host, port) = split_port(address)?;
-            let found = lookup_host((host, port)).await.ok().and_then(|mut all| all.next());
-            let listen = found
-                .ok_or_else(|| format!("`{host}`, the address for agents to dial, is not known here"))?;
+            let (listen, host) = resolve(address, 0).await?;
             return Ok(Self { listen, host: host.to_owned() });
         }
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();

@@ -17,7 +17,8 @@ use super::greeting::{self, Verdict};
 use super::key;
 use crate::launch::ByteStream;
 
-/// How long an agent tries to reach its controller, if it is not told otherwise. Less than the controller waits, so that the agent can still say why.
+/// How long an agent tries to reach the controller that started it. Less than the controller waits, so that the agent can
+/// still say why.
 pub const TRY_FOR: Duration = Duration::from_secs(25);
 
 /// Pause before another attempt: the first, and the longest.
