@@ -11,10 +11,11 @@ use crate::call::{Call, Refusal, Served};
 use crate::fs::{FsError, Kind, access, permits};
 use crate::handle::FileId;
 use crate::shared::Shared;
+use crate::state::file::Keeper;
 use crate::state::interval::Range;
 use crate::state::nlm::NlmOutcome;
 use crate::state::nlm_lock::{NlmHost, NlmLock, NlmOwner, NlmWaiter, Route};
-use crate::state::{Effects, Tables};
+use crate::state::{Effects, Stop};
 
 mod args;
 pub(crate) mod callback;
@@ -79,14 +80,14 @@ pub(crate) fn serve(call: &mut Call<'_>) -> Served {
 /// To be called about ten times a second: takes locks back that clients did not want any more when they were granted.
 pub(crate) fn tick(server: &Shared, effects: &mut Effects) {
     for lock in server.lock_callbacks.refused() {
-        server.state.write().files.nlm_unlock(lock.file, &lock.owner, lock.range, effects);
+        server.state.write(lock.file).files().nlm_unlock(lock.file, &lock.owner, lock.range, effects);
     }
 }
 
 /// Forgets all locks and shares of a machine that says this of itself: those that came from the same address.
 fn free_all(call: &mut Call<'_>, name: &[u8]) {
     let host = host(call, name);
-    call.server.state.write().files.nlm_free_all(&host, call.effects);
+    call.server.state.each_part(|part| part.files().nlm_free_all(&host, call.effects));
     call.server.shares.free_all(&host);
 }
 
@@ -96,11 +97,11 @@ fn host(call: &Call<'_>, name: &[u8]) -> NlmHost {
 
 fn test(call: &mut Call<'_>, args: &TestArgs<'_>) -> u32 {
     let holder = wanted(call, &args.alock, args.exclusive).and_then(|lock| {
-        let tables = call.server.state.read();
-        if tables.clients.in_grace() {
+        let part = call.server.state.read(lock.file);
+        if part.clients().in_grace() {
             return Err(NlmStats::DENIED_GRACE_PERIOD);
         }
-        Ok(tables.files.nlm_test(&lock))
+        Ok(part.files().nlm_test(&lock))
     });
     let version = call.version;
     let reply = match &holder {
@@ -127,35 +128,49 @@ fn lock(call: &mut Call<'_>, args: &LockArgs<'_>) -> Result<NlmStats, NlmStats> 
         handle: args.alock.fh.0.into(),
         cookie: args.cookie.0.into(),
     });
-    let Tables { clients, files } = &mut *call.server.state.write();
-    let outcome = files.nlm_lock(clients, lock, wait, args.reclaim, call.now.instant, call.effects);
+    let now = call.now.instant;
+    let outcome = loop {
+        let outcome = {
+            let mut part = call.server.state.write(lock.file);
+            let (clients, files) = part.split();
+            files.nlm_lock(clients, &lock, wait.clone(), args.reclaim, now, call.effects)
+        };
+        let NlmOutcome::Stop(stop) = outcome else { break outcome };
+        let cleared = call.server.state.clear(lock.file, stop, now, call.effects);
+        cleared.map_err(|_| NlmStats::DENIED_NOLOCKS)?;
+    };
     Ok(match outcome {
         NlmOutcome::Granted => NlmStats::GRANTED,
         NlmOutcome::Denied => NlmStats::DENIED,
         NlmOutcome::Blocked => NlmStats::BLOCKED,
         NlmOutcome::Grace => NlmStats::DENIED_GRACE_PERIOD,
-        NlmOutcome::NoLocks => NlmStats::DENIED_NOLOCKS,
+        NlmOutcome::Stop(_) => NlmStats::DENIED_NOLOCKS,
     })
 }
 
 fn cancel(call: &mut Call<'_>, args: &CancelArgs<'_>) -> Result<NlmStats, NlmStats> {
     let lock = described(call, &args.alock, args.exclusive)?;
-    let found = call.server.state.write().files.nlm_cancel(&lock);
+    let found = call.server.state.write(lock.file).files().nlm_cancel(&lock);
     Ok(if found { NlmStats::GRANTED } else { NlmStats::DENIED })
 }
 
 fn unlock(call: &mut Call<'_>, args: &UnlockArgs<'_>) -> Result<NlmStats, NlmStats> {
     let mut lock = described(call, &args.alock, false)?;
-    let files = &mut call.server.state.write().files;
+    let state = &call.server.state;
+    let mut part = state.write(lock.file);
     // A request that still waits is given up too: the answer to its CANCEL, or to the LOCK itself, may have been lost.
     for exclusive in [false, true] {
         lock.exclusive = exclusive;
-        files.nlm_cancel(&lock);
+        part.files().nlm_cancel(&lock);
     }
-    if !files.nlm_may_unlock(&lock) {
-        return Err(NlmStats::DENIED_NOLOCKS);
+    if !part.files().nlm_may_unlock(&lock) {
+        drop(part);
+        let room = Stop::Room(Keeper::Host(lock.owner.host.address));
+        let cleared = state.clear(lock.file, room, call.now.instant, call.effects);
+        cleared.map_err(|_| NlmStats::DENIED_NOLOCKS)?;
+        part = state.write(lock.file);
     }
-    files.nlm_unlock(lock.file, &lock.owner, lock.range, call.effects);
+    part.files().nlm_unlock(lock.file, &lock.owner, lock.range, call.effects);
     Ok(NlmStats::GRANTED)
 }
 
@@ -165,13 +180,13 @@ fn share(call: &mut Call<'_>, args: &ShareArgs<'_>, take: bool) -> Result<NlmSta
         call.server.shares.release(file, &host(call, args.share.caller_name.0), &args.share);
         return Ok(NlmStats::GRANTED);
     }
-    let in_grace = call.server.state.read().clients.in_grace();
+    let in_grace = call.server.state.clients().clients().in_grace();
     if in_grace != args.reclaim {
         return Err(NlmStats::DENIED_GRACE_PERIOD);
     }
-    let files = &call.server.state.read().files;
-    let denied = share::reads(args.share.access) && files.denied(file, false)
-        || share::writes(args.share.access) && files.denied(file, true);
+    let state = &call.server.state;
+    let denied = share::reads(args.share.access) && state.denied(file, false)
+        || share::writes(args.share.access) && state.denied(file, true);
     if denied {
         return Err(NlmStats::DENIED);
     }

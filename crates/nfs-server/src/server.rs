@@ -141,7 +141,7 @@ impl Server {
             }
         }
         if let Some(path) = &self.shared.config.state {
-            let clients = self.shared.state.read().clients.known_clients();
+            let clients = self.shared.state.clients().clients().known_clients();
             let meta = Meta { instance: self.shared.instance, clients };
             snapshot::save(path, &self.shared.exports, &meta)?;
         }

@@ -5,14 +5,13 @@
 //! carries out after all locks are dropped.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-use benchmaster_nfs_proto::v4::{Nfsstat4, Sessionid4, Stateid4};
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::config::ServerConfig;
 use crate::handle::FileId;
 use crate::stats::{Nfs4ClientReport, StateReport};
+use benchmaster_nfs_proto::v4::{Nfsstat4, Sessionid4, Stateid4};
 
 pub mod backchannel;
 pub mod client;
@@ -24,6 +23,7 @@ pub mod nlm;
 pub mod nlm_lock;
 pub mod open;
 pub mod session;
+pub mod shards;
 
 pub(crate) mod account;
 mod arena;
@@ -32,16 +32,19 @@ pub mod delegated;
 mod entry;
 mod grace;
 pub mod held;
+mod index;
 pub(crate) mod interval;
 pub(crate) mod owner;
 pub(crate) mod ranges;
 mod slot;
+mod turns;
 pub(crate) mod waiter;
 
 use client::Clients;
-use file::Files;
+use file::Keeper;
 use open::Share;
 use session::Sessions;
+use shards::{All, Change, Look, Shards};
 
 /// Short-hand number of a client, given by the server (RFC 7530 §9.1.1, RFC 8881 §2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,20 +54,30 @@ pub struct ClientId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub u64);
 
-/// All state. Many readers (I/O that names a stateid) or one writer (opens, locks, clients).
+/// All state: sessions in a table of their own, all else in parts ([`shards`]).
 #[derive(Debug)]
 pub struct State {
-    tables: RwLock<Tables>,
+    shards: Shards,
     sessions: Arc<Sessions>,
+    /// Whether anything was ever delegated for writing.
+    write_delegations: Arc<AtomicBool>,
 }
 
-/// Clients and what they hold on files.
-#[derive(Debug)]
-pub struct Tables {
-    /// Client records, sessions, leases, grace.
-    pub clients: Clients,
-    /// Opens, locks and delegations by file and by stateid.
-    pub files: Files,
+/// Why an operation on a file stops, which has locked one part of the state only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// It fails.
+    Status(Nfsstat4),
+    /// State of this client is in the way, whose lease ran out (RFC 7530 §9.6.3.1).
+    Courtesy(ClientId),
+    /// There may be no room for what it would add.
+    Room(Keeper),
+}
+
+impl From<Nfsstat4> for Stop {
+    fn from(status: Nfsstat4) -> Self {
+        Self::Status(status)
+    }
 }
 
 /// What a client is called for.
@@ -128,8 +141,9 @@ impl State {
     /// before a restart a grace period begins for them.
     pub fn new(config: &ServerConfig, boot: u64, now: Instant, known_clients: Vec<Vec<u8>>) -> Self {
         let sessions = Arc::new(Sessions::new(boot));
+        let write_delegations = Arc::new(AtomicBool::new(false));
         let clients = Clients::new(config, boot, sessions.clone(), now, known_clients);
-        Self { tables: RwLock::new(Tables { clients, files: Files::new(config, boot) }), sessions }
+        Self { shards: Shards::new(config, boot, clients, &write_delegations), sessions, write_delegations }
     }
 
     /// The session with this id, found without the tables.
@@ -137,34 +151,93 @@ impl State {
         self.sessions.get(id)
     }
 
-    /// The tables, for looking.
-    pub fn read(&self) -> RwLockReadGuard<'_, Tables> {
-        self.tables.read()
+    /// What is held on a file and others of its part, for looking.
+    pub fn read(&self, file: FileId) -> Look<'_> {
+        self.shards.read(self.shards.part_of(file))
     }
 
-    /// The tables, for changing.
-    pub fn write(&self) -> RwLockWriteGuard<'_, Tables> {
-        self.tables.write()
+    /// What is held on a file and others of its part, for changing.
+    pub fn write(&self, file: FileId) -> Change<'_> {
+        self.shards.write(self.shards.part_of(file))
+    }
+
+    /// The part that a stateid names, for looking.
+    pub fn read_of(&self, stateid: &Stateid4) -> Look<'_> {
+        self.shards.read(self.shards.part_of_stateid(stateid))
+    }
+
+    /// The part that a stateid names, for changing.
+    pub fn write_of(&self, stateid: &Stateid4) -> Change<'_> {
+        self.shards.write(self.shards.part_of_stateid(stateid))
+    }
+
+    /// For looking at clients.
+    pub fn clients(&self) -> Look<'_> {
+        self.shards.whole()
+    }
+
+    /// Everything, for changing.
+    pub fn all(&self) -> All<'_> {
+        self.shards.all()
+    }
+
+    /// Carries something out in every part, one after the other.
+    pub fn each_part(&self, mut change: impl FnMut(&mut Change<'_>)) {
+        (0..self.shards.len()).for_each(|part| change(&mut self.shards.write(part)));
+    }
+
+    /// Clears away what stopped an operation on `file`, which may then be tried again; the error is what remains. Call
+    /// it with no lock held.
+    pub fn clear(&self, file: FileId, stop: Stop, now: Instant, effects: &mut Effects) -> Result<(), Stop> {
+        self.all().clear(file, stop, now, effects)
+    }
+
+    /// Whether a file may have delegations or deny modes on it: if not, the part's lock need not be taken.
+    #[inline]
+    pub fn is_guarded(&self, file: FileId) -> bool {
+        !self.shards.is_unguarded(self.shards.part_of(file))
+    }
+
+    /// Whether a file has delegations on it.
+    pub fn delegated(&self, file: FileId) -> bool {
+        self.is_guarded(file) && self.read(file).files().delegated(file)
+    }
+
+    /// Whether deny modes forbid requests without open state to read or write a file.
+    pub fn denied(&self, file: FileId, write: bool) -> bool {
+        self.is_guarded(file) && self.read(file).files().denied(file, write)
+    }
+
+    /// Whether a file is delegated for writing.
+    pub fn write_delegated(&self, file: FileId) -> bool {
+        self.delegates_for_writing() && self.is_guarded(file) && self.read(file).files().write_delegated(file)
+    }
+
+    /// Whether any file may be delegated for writing.
+    pub fn delegates_for_writing(&self) -> bool {
+        self.write_delegations.load(Ordering::Acquire)
     }
 
     /// Counts of what clients hold, for the statistics.
     pub fn report(&self) -> StateReport {
-        let tables = self.read();
-        let files = tables.files.counts();
+        let mut all = self.all();
+        let (clients, files) = all.split();
         let client = |id: ClientId| Nfs4ClientReport {
-            name: String::from_utf8_lossy(tables.clients.owner(id).unwrap_or_default()).into_owned(),
-            minor_version: tables.clients.minor(id),
-            sessions: tables.clients.sessions_of(id).len() as u64,
-            delegations: tables.files.delegation_counts(id),
+            name: String::from_utf8_lossy(clients.owner(id).unwrap_or_default()).into_owned(),
+            minor_version: clients.minor(id),
+            sessions: clients.sessions_of(id).len() as u64,
+            delegations: files.delegation_counts(id),
         };
+        let counts = files.counts();
         StateReport {
-            clients: tables.clients.len() as u64,
+            clients: clients.len() as u64,
             sessions: self.sessions.len() as u64,
-            stateids: files.states as u64,
-            owners: files.owners as u64,
-            files: files.files as u64,
-            delegations: tables.files.delegation_totals(),
-            nfs4_clients: tables.clients.confirmed().into_iter().map(client).collect(),
+            stateids: counts.states as u64,
+            owners: counts.owners as u64,
+            files: counts.files as u64,
+            delegations: files.delegation_totals(),
+            waits: self.shards.waits(),
+            nfs4_clients: clients.confirmed().into_iter().map(client).collect(),
         }
     }
 
@@ -172,11 +245,17 @@ impl State {
     /// ends the grace period.
     pub fn tick(&self, now: Instant) -> Effects {
         let mut effects = Effects::new();
-        let Tables { clients, files } = &mut *self.write();
-        clients.tick(files, now, &mut effects);
-        files.tick_delegations(clients, now, &mut effects);
-        files.tick_waiters(now, &mut effects);
-        files.tick_owners(now, &mut effects);
+        {
+            let mut all = self.all();
+            let (clients, files) = all.split();
+            clients.tick(files, now, &mut effects);
+            files.tick_owners(now, &mut effects);
+        }
+        self.each_part(|part| {
+            let (clients, files) = part.split();
+            files.tick_delegations(clients, now, &mut effects);
+            files.tick_waiters(now, &mut effects);
+        });
         effects
     }
 
@@ -189,15 +268,20 @@ impl State {
         now: Instant,
         effects: &mut Effects,
     ) -> Result<(), Nfsstat4> {
-        // Hardly anyone denies anything: look before locking for change.
-        if !self.read().files.denied(file, write) {
-            return Ok(());
+        while self.denied(file, write) {
+            let share = Share { access: if write { 2 } else { 1 }, deny: 0 };
+            // No client's own opens are excepted: which one asks is not known.
+            let unknown = ClientId(0);
+            let checked = {
+                let part = self.read(file);
+                part.files().check_share(part.clients(), unknown, file, share, now)
+            };
+            match checked {
+                Ok(()) => break,
+                Err(stop) => self.clear(file, stop, now, effects).map_err(|_| Nfsstat4::LOCKED)?,
+            }
         }
-        let Tables { clients, files } = &mut *self.write();
-        let share = Share { access: if write { 2 } else { 1 }, deny: 0 };
-        // Nobody's own opens are excepted: who asks is not known.
-        let nobody = ClientId(0);
-        files.check_share(clients, nobody, file, share, now, effects).map_err(|_| Nfsstat4::LOCKED)
+        Ok(())
     }
 
     /// Before a request without NFSv4 open state (NFS v2 and v3, or NFSv4 operations such as REMOVE, SETATTR or I/O
@@ -212,10 +296,11 @@ impl State {
         effects: &mut Effects,
     ) -> Result<(), Nfsstat4> {
         // Most files have no delegation: look before locking for change.
-        if !self.read().files.delegated(file) {
+        if !self.delegated(file) {
             return Ok(());
         }
-        let Tables { clients, files } = &mut *self.write();
+        let mut part = self.write(file);
+        let (clients, files) = part.split();
         files.recall_conflicting(clients, file, conflict, holder, now, effects)
     }
 }

@@ -65,16 +65,10 @@ impl<'r> Call<'r> {
             } else {
                 permits(&attr, self.who, access::READ) || permits(&attr, self.who, access::EXECUTE)
             };
-        let (denied, delegated) = {
-            let files = &self.server.state.read().files;
-            (files.denied(id, write), files.delegated(id))
-        };
-        if !permitted || denied && self.denied(id, write) {
+        if !permitted || self.denied(id, write) {
             return Err(FsError::Access.into());
         }
-        if delegated {
-            self.conflict(id, if write { Conflict::Change } else { Conflict::Read })?;
-        }
+        self.conflict(id, if write { Conflict::Change } else { Conflict::Read })?;
         Ok((fs, node))
     }
 

@@ -13,6 +13,8 @@ use hdrhistogram::Histogram;
 use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 
+use crate::thread::number_of_this_thread;
+
 mod op;
 mod report;
 
@@ -166,7 +168,7 @@ impl Statistics {
     /// Adds one execution of an operation.
     #[inline]
     pub fn record(&self, client: ClientIndex, operation: Operation, sample: Sample) {
-        let mut shard = self.shards[shard_of_this_thread() % self.shards.len()].lock();
+        let mut shard = self.shards[number_of_this_thread() % self.shards.len()].lock();
         let Shard { clients, others } = &mut *shard;
         let counts = counts_of(clients, client, operation, || {
             let taken = self.histograms.fetch_add(1, Ordering::Relaxed);
@@ -263,14 +265,6 @@ fn counts_of(
     }
     let operations = clients[index].get_or_insert_with(none);
     operations[operation.index()].get_or_insert_with(|| Box::new(Counts::new(service())))
-}
-
-fn shard_of_this_thread() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static SHARD: usize = NEXT.fetch_add(1, Ordering::Relaxed);
-    }
-    SHARD.with(|shard| *shard)
 }
 
 impl fmt::Debug for Statistics {

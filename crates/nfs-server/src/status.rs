@@ -6,6 +6,12 @@ use benchmaster_nfs_proto::v4::Nfsstat4 as V4;
 
 use crate::fs::FsError;
 
+impl From<FsError> for crate::state::Stop {
+    fn from(error: FsError) -> Self {
+        Self::Status(of_error(error).2)
+    }
+}
+
 /// Status of versions 2, 3 and 4. RFC 1094 has no names for much of it; names that are none are `ACCES` in RFC 1813
 /// §3.2; guards are NFSv3's alone.
 pub(crate) fn of_error(error: FsError) -> (V2, V3, V4) {

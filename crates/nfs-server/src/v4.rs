@@ -23,7 +23,7 @@ use crate::peer::Peer;
 use crate::reply::{Reply, ReplyMark};
 use crate::shared::Shared;
 use crate::state::session::{ERROR_RESULT, Session};
-use crate::state::{ClientId, Conflict, Effects};
+use crate::state::{ClientId, Conflict, Effects, Stop};
 use crate::stats::ClientIndex;
 use crate::status;
 
@@ -194,6 +194,13 @@ impl From<Nfsstat4> for Failure {
 impl From<FsError> for Failure {
     fn from(error: FsError) -> Self {
         status::of_error(error).2.into()
+    }
+}
+
+/// A failure without a body.
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Status(failure.status)
     }
 }
 

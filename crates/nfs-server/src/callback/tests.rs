@@ -21,10 +21,11 @@ use super::*;
 use crate::config::ServerConfig;
 use crate::cred::Credentials;
 use crate::handle::{self, FileId};
+use crate::state::Effect;
 use crate::state::backchannel::{BackConnection, CallSink};
 use crate::state::client::{CallbackTarget, CreateSession, ExchangeId, Principal, SetClientId};
 use crate::state::session::Session;
-use crate::state::{Effect, Tables};
+use crate::state::shards::All;
 
 const HERE: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 const INSTANCE: u32 = 77;
@@ -211,9 +212,9 @@ impl Server {
     }
 
     /// Carries out what a change of state asks for.
-    fn change<T>(&self, change: impl FnOnce(&mut Tables, &mut Effects) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut All<'_>, &mut Effects) -> T) -> T {
         let mut effects = Effects::new();
-        let outcome = change(&mut self.state.write(), &mut effects);
+        let outcome = change(&mut self.state.all(), &mut effects);
         for effect in effects {
             let Effect::Call(client, callback) = effect else { continue };
             self.callbacks.submit(client, callback);
@@ -224,7 +225,8 @@ impl Server {
     fn client(&self, minor: u32) -> ClientId {
         let args = ExchangeId { verifier: [1; 8], owner: b"client", host: HERE, flags: 0, minor };
         let who = Principal::from(&Credentials::root());
-        self.change(|Tables { clients, files }, effects| {
+        self.change(|all, effects| {
+            let (clients, files) = all.split();
             clients.exchange_id(files, &args, who, Instant::now(), effects).unwrap().client
         })
     }
@@ -251,7 +253,8 @@ impl Server {
         let back = Some(BackConnection { id: wire.id, outbox: wire.sink.clone() });
         let request = CreateSession { args: &args, minor, connection: wire.id, back };
         let who = Principal::from(&Credentials::root());
-        let made = self.change(|Tables { clients, files }, effects| {
+        let made = self.change(|all, effects| {
+            let (clients, files) = all.split();
             clients.create_session(files, request, who, Instant::now(), effects).unwrap()
         });
         self.state.session(&made.sessionid).unwrap()
@@ -282,7 +285,7 @@ impl Server {
     }
 
     fn up(&self, client: ClientId) -> bool {
-        self.state.read().clients.callback_up(client)
+        self.state.clients().clients().callback_up(client)
     }
 
     fn client40(&self, address: Option<SocketAddr>, ident: u32) -> ClientId {
@@ -290,7 +293,8 @@ impl Server {
             CallbackTarget { program: PROGRAM, ident, netid: Vec::new(), universal: Vec::new(), address };
         let args = SetClientId { verifier: [1; 8], owner: b"old", host: HERE, callback };
         let who = Principal::from(&Credentials::root());
-        self.change(|Tables { clients, files }, effects| {
+        self.change(|all, effects| {
+            let (clients, files) = all.split();
             let now = Instant::now();
             let (id, confirm) = clients.setclientid(files, args, who, now, effects).unwrap();
             clients.setclientid_confirm(files, id, confirm, who, now, effects).unwrap();
@@ -440,7 +444,7 @@ fn a_callback_in_doubt_is_repeated_on_its_slot_over_another_connection() {
     let other = server.wire();
     let back = Some(BackConnection { id: other.id, outbox: other.sink.clone() });
     session.bind(other.id, back, ChannelDirFromClient4::BackOrBoth).unwrap();
-    server.change(|tables, effects| tables.clients.back_channel_changed(client, effects));
+    server.change(|tables, effects| tables.clients().back_channel_changed(client, effects));
     let calls = [other.next(), other.next()];
     let again = calls.iter().find(|call| call.procedure == 1).unwrap();
     assert_eq!((again.session, again.slot, again.sequence), (call.session, call.slot, call.sequence));
@@ -458,7 +462,7 @@ fn a_callback_goes_to_the_next_session_when_its_own_is_destroyed() {
     let (client, session, wire) = server.ready(1);
     server.recall(client, 1);
     let call = wire.next();
-    server.change(|tables, _| tables.clients.destroy_session(&session.id(), wire.id, None)).unwrap();
+    server.change(|tables, _| tables.clients().destroy_session(&session.id(), wire.id, None)).unwrap();
     let next = server.session(client, 2, 1, 1, &wire);
     let calls = [wire.next(), wire.next()];
     let again = calls.iter().find(|call| call.procedure == 1).unwrap();

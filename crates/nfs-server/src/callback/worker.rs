@@ -195,8 +195,8 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
         if now >= self.next_sweep {
             self.next_sweep = now + STEP;
             self.release_dead_sessions(now);
-            let tables = self.state.read();
-            self.dials.retain(|client| tables.clients.callback_target(client).is_some());
+            let tables = self.state.clients();
+            self.dials.retain(|client| tables.clients().callback_target(client).is_some());
             drop(tables);
             let lost = |flight: &Flight| {
                 let closed = match &flight.path {
@@ -286,18 +286,21 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
         let (client, effects) = (job.client, &mut self.effects);
         match job.what {
             Callback::Recall { stateid, .. } => {
-                self.state.write().files.recall_answered(client, stateid, status, now);
+                let mut part = self.state.write_of(&stateid);
+                let (clients, files) = part.split();
+                files.recall_answered(clients, client, stateid, status, now);
             }
             Callback::GetAttributes { stateid, .. } => {
                 let answer = attributes.filter(|_| status == Nfsstat4::OK);
-                self.state.write().files.attributes_answered(client, stateid, answer, now, effects);
+                let mut part = self.state.write_of(&stateid);
+                part.files().attributes_answered(client, stateid, answer, now, effects);
             }
             Callback::Probe | Callback::NotifyLock { .. } => {}
         }
     }
 
     fn report_path(&self, client: ClientId, up: bool) {
-        self.state.write().clients.callback_probed(client, up);
+        self.state.all().clients().callback_probed(client, up);
     }
 
     /// Sends what is due.
@@ -321,8 +324,8 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
 
     fn send_one(&mut self, mut job: Job, now: Instant) -> Sent {
         let (minor, target, sessions) = {
-            let tables = self.state.read();
-            let clients = &tables.clients;
+            let tables = self.state.clients();
+            let clients = tables.clients();
             if clients.check(job.client).is_err() {
                 return Sent::Never(job);
             }

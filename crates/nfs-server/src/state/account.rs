@@ -27,13 +27,13 @@ impl<K: Hash + Eq> Accounts<K> {
 
     /// What `peer` may still take.
     pub(crate) fn left(&self, peer: &K) -> u64 {
-        let own = self.by_peer.get(peer).copied().unwrap_or_default();
-        self.most.saturating_sub(own).min(self.free())
+        left([self], peer)
     }
 
-    /// Whether more than half is gone of what `peer` may have: then nothing is kept that need not be.
-    pub(crate) fn is_scarce(&self, peer: &K) -> bool {
-        self.left(peer) < self.most / 2
+    /// Whether `peer` has less than its share here, where this is one of 2^`bits` accounts that have it in common: then
+    /// the others need not be asked.
+    pub(crate) fn has_room(&self, peer: &K, bits: u32) -> bool {
+        self.used < self.total >> bits && self.own(peer) < self.most >> bits
     }
 
     /// `peer` has more, also where nothing is left: what is asked for is looked at before.
@@ -52,9 +52,36 @@ impl<K: Hash + Eq> Accounts<K> {
         }
     }
 
+    fn own(&self, peer: &K) -> u64 {
+        self.by_peer.get(peer).copied().unwrap_or_default()
+    }
+
     /// What all have taken.
     #[cfg(test)]
     pub(crate) fn used(&self) -> u64 {
         self.used
     }
+}
+
+/// What `peer` may still take of a share that accounts have in common.
+pub(super) fn left<'a, K: Hash + Eq + 'a>(
+    accounts: impl IntoIterator<Item = &'a Accounts<K>>,
+    peer: &K,
+) -> u64 {
+    let (mut total, mut most, mut used, mut own) = (0, 0, 0, 0);
+    for account in accounts {
+        (total, most) = (account.total, account.most);
+        used += account.used;
+        own += account.own(peer);
+    }
+    u64::saturating_sub(most, own).min(u64::saturating_sub(total, used))
+}
+
+/// Whether more than half is gone of what `peer` may have: then nothing is kept that need not be.
+pub(super) fn is_scarce<'a, K: Hash + Eq + 'a>(
+    accounts: impl IntoIterator<Item = &'a Accounts<K>> + Clone,
+    peer: &K,
+) -> bool {
+    let most = accounts.clone().into_iter().next().map_or(0, |account| account.most);
+    left(accounts, peer) < most / 2
 }

@@ -34,11 +34,13 @@ struct Link {
 
 const UNLINKED: Link = Link { before: NONE, after: NONE };
 
-impl<T, const L: usize> Arena<T, L> {
-    pub(super) const fn new() -> Self {
+impl<T, const L: usize> Default for Arena<T, L> {
+    fn default() -> Self {
         Self { cells: Vec::new(), free: Vec::new(), revoked: VecDeque::new() }
     }
+}
 
+impl<T, const L: usize> Arena<T, L> {
     /// Puts a value in; [`NONE`] when four thousand million places are taken.
     pub(super) fn insert(&mut self, value: T) -> u32 {
         if let Some(at) = self.free.pop().or_else(|| self.oldest_revoked())
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn lists_survive_removal_anywhere() {
-        let mut arena: Arena<char, 2> = Arena::new();
+        let mut arena: Arena<char, 2> = Arena::default();
         let (mut head, mut other) = (NONE, NONE);
         let at: Vec<u32> = "abcd".chars().map(|c| arena.insert(c)).collect();
         for at in &at {
@@ -180,7 +182,7 @@ mod tests {
 
     #[test]
     fn places_are_reused_with_another_generation() {
-        let mut arena: Arena<u8, 0> = Arena::new();
+        let mut arena: Arena<u8, 0> = Arena::default();
         let a = arena.insert(1);
         let first = arena.generation(a);
         assert_eq!(arena.remove(a), Some(1));

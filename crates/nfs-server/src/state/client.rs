@@ -12,10 +12,10 @@ use benchmaster_nfs_proto::v4::{
 use hashbrown::{HashMap, HashSet};
 
 use super::account::Accounts;
-use super::file::Files;
 use super::grace::Grace;
 use super::lease::Lease;
 use super::session::{Session, Sessions};
+use super::shards::AllFiles;
 use super::{COURTESY, ClientId, Effects};
 use crate::config::ServerConfig;
 
@@ -113,7 +113,7 @@ impl Clients {
 
     /// Drops unconfirmed clients after a lease time, and others when their courtesy ends; notices back channels that
     /// went down; ends the grace period.
-    pub fn tick(&mut self, files: &mut Files, now: Instant, effects: &mut Effects) {
+    pub fn tick(&mut self, files: &mut AllFiles<'_>, now: Instant, effects: &mut Effects) {
         if self.grace.tick(now) {
             self.grace_ended();
         }
@@ -187,7 +187,7 @@ impl Clients {
     }
 
     /// Drops a client and all its state.
-    pub fn expire(&mut self, files: &mut Files, id: ClientId, effects: &mut Effects) {
+    pub fn expire(&mut self, files: &mut AllFiles<'_>, id: ClientId, effects: &mut Effects) {
         if self.remove(files, id, effects) && self.expired.insert(id) {
             self.expired_order.push_back(id);
             if self.expired_order.len() > MAX_EXPIRED
@@ -250,11 +250,23 @@ impl Clients {
         }
     }
 
-    /// How many revoked delegations the client has not yet freed: status flag of SEQUENCE (RFC 8881 §18.46.3).
-    pub fn revoked_delegations(&mut self, id: ClientId, count: usize) {
+    /// Whether there are revoked delegations that the client has not yet freed: status flag of SEQUENCE (RFC 8881 §18.46.3).
+    pub fn revoked_delegations(&self, id: ClientId, any: bool) {
         if let Some(client) = self.by_id.get(&id) {
-            client.lease.set_flags(SEQ_STATUS_RECALLABLE_STATE_REVOKED, count > 0);
+            client.lease.set_flags(SEQ_STATUS_RECALLABLE_STATE_REVOKED, any);
         }
+    }
+
+    /// Notes that a recall came to nothing.
+    pub(super) fn recall_failed(&self, id: ClientId, now: Instant) {
+        if let Some(client) = self.by_id.get(&id) {
+            client.lease.recall_failed(now);
+        }
+    }
+
+    /// Whether a recall came to nothing within a lease: then nothing is delegated to the client.
+    pub(super) fn fails_recalls(&self, id: ClientId, now: Instant) -> bool {
+        self.by_id.get(&id).is_some_and(|client| client.lease.failed_within(now, self.lease))
     }
 
     /// Live sessions of a client, the newest last.
@@ -306,7 +318,7 @@ impl Clients {
     /// Adds an unconfirmed record in place of the owner's earlier one.
     fn add_unconfirmed(
         &mut self,
-        files: &mut Files,
+        files: &mut AllFiles<'_>,
         new: NewRecord<'_>,
         now: Instant,
         effects: &mut Effects,
@@ -340,7 +352,7 @@ impl Clients {
     }
 
     /// Confirms a record; the owner's earlier incarnation and its state go.
-    fn confirm(&mut self, files: &mut Files, id: ClientId, now: Instant, effects: &mut Effects) {
+    fn confirm(&mut self, files: &mut AllFiles<'_>, id: ClientId, now: Instant, effects: &mut Effects) {
         let Some(client) = self.by_id.get_mut(&id) else { return };
         client.confirmed = true;
         client.lease.renew(now);
@@ -357,7 +369,7 @@ impl Clients {
     }
 
     /// Forgets a record with its sessions and state. Whether there was one.
-    fn remove(&mut self, files: &mut Files, id: ClientId, effects: &mut Effects) -> bool {
+    fn remove(&mut self, files: &mut AllFiles<'_>, id: ClientId, effects: &mut Effects) -> bool {
         let Some(mut client) = self.by_id.remove(&id) else { return false };
         self.records.give_back(&client.host, 1);
         if let Kind::Session(state) = &mut client.kind {
@@ -386,7 +398,7 @@ impl Clients {
         self.by_id.get(&id).is_some_and(|client| !client.confirmed)
     }
 
-    fn drop_unconfirmed(&mut self, files: &mut Files, now: Instant, effects: &mut Effects) {
+    fn drop_unconfirmed(&mut self, files: &mut AllFiles<'_>, now: Instant, effects: &mut Effects) {
         while let Some(&oldest) = self.unconfirmed.front() {
             if self.is_unconfirmed(oldest) {
                 if !self.is_courtesy(oldest, now) {
@@ -401,7 +413,7 @@ impl Clients {
     /// Drops the client (of a host, or of all) whose lease ran out longest ago. `false`: all leases are live.
     fn make_room(
         &mut self,
-        files: &mut Files,
+        files: &mut AllFiles<'_>,
         of_host: Option<IpAddr>,
         now: Instant,
         effects: &mut Effects,

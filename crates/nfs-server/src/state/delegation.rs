@@ -4,6 +4,7 @@
 //! callbacks reach the client. A write delegation is granted when the server is configured so or the client asks for
 //! one, while no other client has the file open. Others' GETATTR asks the holder ([`super::held`]).
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, OpenNoneDelegation4, Stateid4};
@@ -71,7 +72,7 @@ impl Files {
     /// Recalls delegations of others than `holder` that conflict; `Err(DELAY)` until they are back.
     pub fn recall_conflicting(
         &mut self,
-        clients: &mut Clients,
+        clients: &Clients,
         file: FileId,
         conflict: Conflict,
         holder: Option<ClientId>,
@@ -85,7 +86,7 @@ impl Files {
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn recall(
         &mut self,
-        clients: &mut Clients,
+        clients: &Clients,
         file: FileId,
         conflict: Conflict,
         holder: Option<ClientId>,
@@ -114,7 +115,14 @@ impl Files {
 
     /// Answer to [`Callback::Recall`]: the status of CB_RECALL, or CB_PATH_DOWN when the client could not be
     /// reached in time. (Retries for DELAY and lost connections are made by [`crate::callback`] meanwhile.)
-    pub fn recall_answered(&mut self, client: ClientId, stateid: Stateid4, status: Nfsstat4, now: Instant) {
+    pub fn recall_answered(
+        &mut self,
+        clients: &Clients,
+        client: ClientId,
+        stateid: Stateid4,
+        status: Nfsstat4,
+        now: Instant,
+    ) {
         let minor = if self.has_v40_state(&stateid) { 0 } else { 1 };
         let Ok(at) = self.find(minor, Some(client), &stateid, None) else { return };
         let Some(Entry { what: What::Delegation(delegation), .. }) = self.states.get_mut(at) else { return };
@@ -123,15 +131,13 @@ impl Files {
             return;
         }
         recall.retry = Some(now + RETRY);
-        if !matches!(status, Nfsstat4::BADHANDLE | Nfsstat4::BAD_STATEID | Nfsstat4::DELAY)
-            && let Some(holdings) = self.holdings.get_mut(&client)
-        {
-            holdings.recall_failed = Some(now);
+        if !matches!(status, Nfsstat4::BADHANDLE | Nfsstat4::BAD_STATEID | Nfsstat4::DELAY) {
+            clients.recall_failed(client, now);
         }
     }
 
     /// Delegations of a client.
-    pub fn delegation_counts(&self, client: ClientId) -> DelegationCounts {
+    pub(super) fn delegation_counts(&self, client: ClientId) -> DelegationCounts {
         self.holdings.get(&client).map_or_else(DelegationCounts::default, |holdings| DelegationCounts {
             held: u64::from(holdings.delegated),
             ..holdings.counts
@@ -139,7 +145,7 @@ impl Files {
     }
 
     /// Delegations of all clients, those that are gone included.
-    pub fn delegation_totals(&self) -> DelegationCounts {
+    pub(super) fn delegation_totals(&self) -> DelegationCounts {
         let mut total = self.past;
         for holdings in self.holdings.values() {
             total.add(&holdings.counts);
@@ -222,20 +228,12 @@ impl Files {
     }
 
     /// Frees the stateid of a delegation that was revoked (FREE_STATEID).
-    pub(super) fn free_revoked(
-        &mut self,
-        clients: &mut Clients,
-        client: ClientId,
-        stateid: &Stateid4,
-        effects: &mut Effects,
-    ) -> Result<(), Nfsstat4> {
-        self.drop_state(place(stateid), End::Freed, effects);
-        clients.revoked_delegations(client, self.revoked(client));
-        Ok(())
+    pub(super) fn free_revoked(&mut self, stateid: &Stateid4, effects: &mut Effects) {
+        self.drop_state(self.at(stateid), End::Freed, effects);
     }
 
     /// Repeats recalls, revokes what was not returned within a lease (RFC 8881 §10.4.5).
-    pub(super) fn tick_delegations(&mut self, clients: &mut Clients, now: Instant, effects: &mut Effects) {
+    pub(super) fn tick_delegations(&mut self, clients: &Clients, now: Instant, effects: &mut Effects) {
         self.contention.tick(now, self.lease.min(CONTENDED));
         let recalled: Vec<u32> = self.recalled.iter().copied().collect();
         for at in recalled {
@@ -267,6 +265,7 @@ impl Files {
             self.states.unlink(BY_PARENT, &mut record.delegations, at);
             effects.push(Effect::Release(record.id));
         }
+        self.guard(file);
     }
 
     /// Whether a delegation may be granted: one for writing, or for reading; or why not.
@@ -283,12 +282,7 @@ impl Files {
             Want::Any => writes,
             Want::NoPreference => writes && self.write_delegations,
         };
-        let failed = |since: &Instant| now.saturating_duration_since(*since) < self.lease;
-        let holdings = self.holdings.get(&wish.client);
-        if !self.delegations
-            || !clients.callback_up(wish.client)
-            || holdings.and_then(|holdings| holdings.recall_failed).is_some_and(|since| failed(&since))
-        {
+        if !self.delegations || !clients.callback_up(wish.client) || clients.fails_recalls(wish.client, now) {
             return Err(Resource(false));
         }
         if write && !wish.may_write {
@@ -335,6 +329,9 @@ impl Files {
         let holdings = self.holdings.entry(wish.client).or_default();
         holdings.delegated += 1;
         holdings.counts.granted += 1;
+        if write && !self.write_delegated.load(Ordering::Relaxed) {
+            self.write_delegated.store(true, Ordering::Release);
+        }
         self.hold_attributes(at, wish.seen);
         self.stateid(at)
     }
@@ -369,21 +366,19 @@ impl Files {
     /// Takes a delegation from its holder. A client of 4.1 learns of it by status flags and FREE_STATEID.
     pub(super) fn revoke_delegation(
         &mut self,
-        clients: &mut Clients,
+        clients: &Clients,
         at: u32,
         now: Instant,
         effects: &mut Effects,
     ) {
         let Some(Entry { client, v40, .. }) = self.states.get(at) else { return };
         let (client, v40) = (*client, *v40);
-        if clients.owner(client).is_none() {
-            return self.purge_client(client, effects);
-        }
         if let Some(holdings) = self.holdings.get_mut(&client) {
             holdings.counts.revoked += 1;
-            holdings.recall_failed = Some(now);
         }
-        if v40 {
+        clients.recall_failed(client, now);
+        // Where there is no record of the client there is none to learn of it.
+        if v40 || clients.owner(client).is_none() {
             self.drop_state(at, End::Revoked, effects);
             return;
         }
@@ -400,15 +395,21 @@ impl Files {
             holdings.live = holdings.live.saturating_sub(1);
             holdings.revoked += 1;
         }
-        clients.revoked_delegations(client, self.revoked(client));
+        clients.revoked_delegations(client, true);
     }
 
-    fn revoked(&self, client: ClientId) -> usize {
+    pub(super) fn revoked(&self, client: ClientId) -> usize {
         self.holdings.get(&client).map_or(0, |holdings| holdings.revoked as usize)
     }
 
+    /// The place that a stateid names.
+    fn at(&self, stateid: &Stateid4) -> u32 {
+        let [_, _, _, _, a, b, c, d, ..] = stateid.other;
+        u32::from_be_bytes([a, b, c, d]) >> self.place.bits
+    }
+
     fn has_v40_state(&self, stateid: &Stateid4) -> bool {
-        self.states.get(place(stateid)).is_some_and(|entry| entry.v40)
+        self.states.get(self.at(stateid)).is_some_and(|entry| entry.v40)
     }
 }
 
@@ -419,10 +420,4 @@ impl Entry {
             _ => false,
         }
     }
-}
-
-/// The place that a stateid names.
-fn place(stateid: &Stateid4) -> u32 {
-    let [_, _, _, _, a, b, c, d, ..] = stateid.other;
-    u32::from_be_bytes([a, b, c, d])
 }

@@ -36,8 +36,8 @@ pub(super) enum What {
     Delegation(Delegation),
     /// An open of 4.0 that was closed by its owner's last request.
     Closed {
-        /// Its owner.
-        owner: u32,
+        /// Its owner's sequence.
+        turn: u32,
     },
 }
 
@@ -118,9 +118,11 @@ pub(super) struct FileRecord {
     /// Opens that deny reading, and that deny writing.
     pub(super) deny: [u32; 2],
     pub(super) locks: Option<Box<FileLocks>>,
+    /// Whether it counts among those with delegations or deny modes.
+    pub(super) guarded: bool,
 }
 
-/// What a client has.
+/// What a client has in a part.
 #[derive(Debug)]
 pub(super) struct Holdings {
     pub(super) states: u32,
@@ -131,8 +133,6 @@ pub(super) struct Holdings {
     pub(super) delegated: u32,
     /// Delegations revoked and not yet freed.
     pub(super) revoked: u32,
-    /// When a recall last came to nothing.
-    pub(super) recall_failed: Option<Instant>,
     pub(super) counts: DelegationCounts,
 }
 
@@ -144,7 +144,6 @@ impl Default for Holdings {
             live: 0,
             delegated: 0,
             revoked: 0,
-            recall_failed: None,
             counts: DelegationCounts::default(),
         }
     }
@@ -177,6 +176,11 @@ impl Entry {
 }
 
 impl FileRecord {
+    /// Whether other operations on the file have to look what is held on it.
+    pub(super) fn guards(&self) -> bool {
+        self.delegations != NONE || self.deny != [0; 2]
+    }
+
     /// Counts an open's modes in (1) or out (-1).
     pub(super) fn count(&mut self, access: u8, deny: u8, by: i32) {
         for bit in 0..2 {

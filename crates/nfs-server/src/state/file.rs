@@ -1,55 +1,63 @@
-//! What clients hold on files: the tables of opens, locks and delegations, by stateid, by file, by client and by owner.
+//! What clients hold on files of one part of the state: the tables of opens, locks and delegations, by stateid, by file, by
+//! client and by owner.
 //!
 //! Every table is reached by number or by hash, and what belongs together is linked: no operation's cost grows with the
 //! number of opens.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::hash::BuildHasher;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
-use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use hashbrown::HashMap;
 
 use super::account::Accounts;
 use super::arena::{Arena, NONE};
 use super::contention::Contention;
 use super::delegated::Held;
 use super::entry::{BY_CLIENT, BY_OWNER, BY_PARENT, End, Entry, FileRecord, Holdings, What, check_seqid};
+use super::index::Index;
 use super::interval::Range;
 use super::nlm_lock::NlmHost;
-use super::owner::{Owner, OwnerId, OwnerKind, Owners};
+use super::owner::{Owner, OwnerKind, Owners};
 use super::ranges::LockTable;
+use super::shards::Guarded;
 use super::waiter::{FileLocks, Waiter};
 use super::{ClientId, Effect, Effects};
 use crate::config::ServerConfig;
 use crate::handle::FileId;
 use crate::stats::DelegationCounts;
 
-/// All that is held on files.
+/// All that is held on files of a part.
 #[derive(Debug)]
 pub struct Files {
     /// Part of every stateid: tells those of an earlier start.
     pub(super) boot: u32,
+    pub(super) place: Place,
     pub(super) lease: Duration,
     pub(super) delegations: bool,
     /// Bytes of all that is held, by who answers for it.
     pub(super) accounts: Accounts<Keeper>,
+    /// Who may have more although its share of this part is used up: those of other parts are not.
+    pub(super) admitted: Option<Keeper>,
     pub(super) write_delegations: bool,
     pub(super) states: Arena<Entry, 3>,
     pub(super) files: Arena<FileRecord, 0>,
-    by_id: HashTable<u32>,
+    by_id: Index,
     pub(super) owners: Owners,
     /// Opens and lock states by owner and file.
-    by_owner: HashTable<u32>,
-    hasher: DefaultHashBuilder,
+    by_owner: Index,
+    /// Owners that follow a sequence, which counts them.
+    pub(super) following: usize,
+    /// Sequences whose owners got a state (`true`) or lost one: for [`super::turns`] to count.
+    pub(super) turned: Vec<(u32, bool)>,
     pub(super) holdings: HashMap<ClientId, Holdings>,
     /// Delegations that are being recalled.
     pub(super) recalled: BTreeSet<u32>,
     /// Files with waiting lock requests.
     pub(super) waiting: BTreeSet<u32>,
-    /// 4.0 owners to look at when they have not been heard of for a lease.
-    pub(super) idle: VecDeque<(Instant, OwnerId)>,
     pub(super) contention: Contention,
     /// What delegated files looked like.
     pub(super) held: HashMap<u32, Held>,
@@ -59,6 +67,16 @@ pub struct Files {
     pub(super) nlm_owners: u32,
     /// Counts of clients that are gone.
     pub(super) past: DelegationCounts,
+    guarded: Arc<Guarded>,
+    /// Whether any part ever had a write delegation.
+    pub(super) write_delegated: Arc<AtomicBool>,
+}
+
+/// Which part of the state: its number is in the low bits of the numbers in stateids.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) index: u32,
+    pub(super) bits: u32,
 }
 
 /// What a READ, WRITE or SETATTR(size) with a stateid may do, once its stateid is checked.
@@ -72,7 +90,7 @@ pub struct IoRight {
 
 /// Who answers for what is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Keeper {
+pub enum Keeper {
     /// A client of NFSv4.
     Client(ClientId),
     /// A host with NLM, whatever it calls itself.
@@ -84,7 +102,7 @@ const SHARE: u64 = 16;
 const LEAST: u64 = 4 << 20;
 const KEEPER_SHARE: u64 = 4;
 /// What a state or owner takes with its file and names, about, and what a locked range does.
-const STATE: u64 = 1 << 10;
+pub(super) const STATE: u64 = 1 << 10;
 const RANGE: u64 = 128;
 
 /// Numbers of things held.
@@ -102,30 +120,39 @@ pub struct FileCounts {
 
 impl Files {
     /// Nothing held. `boot` differs at every start of the server.
-    pub fn new(config: &ServerConfig, boot: u64) -> Self {
+    pub(super) fn new(
+        config: &ServerConfig,
+        boot: u64,
+        place: Place,
+        (guarded, write_delegated): (Arc<Guarded>, Arc<AtomicBool>),
+    ) -> Self {
         // Neither all zeros nor all ones, which are special stateids.
         let boot = ((boot ^ boot >> 32) as u32).clamp(1, u32::MAX - 1);
         Self {
             boot,
+            place,
             lease: config.lease,
             delegations: config.delegations,
             accounts: Accounts::new((config.memory / SHARE).max(LEAST), KEEPER_SHARE),
+            admitted: None,
             write_delegations: config.write_delegations,
-            states: Arena::new(),
-            files: Arena::new(),
-            by_id: HashTable::new(),
-            owners: Owners::new(),
-            by_owner: HashTable::new(),
-            hasher: DefaultHashBuilder::default(),
+            states: Arena::default(),
+            files: Arena::default(),
+            by_id: Index::default(),
+            owners: Owners::default(),
+            by_owner: Index::default(),
+            following: 0,
+            turned: Vec::new(),
             holdings: HashMap::new(),
             recalled: BTreeSet::new(),
             waiting: BTreeSet::new(),
-            idle: VecDeque::new(),
             contention: Contention::default(),
             held: HashMap::new(),
             nlm_hosts: HashMap::new(),
             nlm_owners: NONE,
             past: DelegationCounts::default(),
+            guarded,
+            write_delegated,
         }
     }
 
@@ -197,19 +224,25 @@ impl Files {
         self.record(file).is_some_and(|(_, record)| record.deny[usize::from(write)] > 0)
     }
 
-    /// Whether a client holds any open, lock or delegation (DESTROY_CLIENTID: CLIENTID_BUSY).
-    pub fn client_has_state(&self, client: ClientId) -> bool {
+    /// Whether a client holds any open, lock or delegation.
+    pub(super) fn client_has_state(&self, client: ClientId) -> bool {
         self.holdings.get(&client).is_some_and(|holdings| holdings.live > 0)
     }
 
-    /// Whether a client holds any delegation (RENEW: CB_PATH_DOWN).
-    pub fn client_has_delegations(&self, client: ClientId) -> bool {
+    /// Whether a client holds any delegation.
+    pub(super) fn client_has_delegations(&self, client: ClientId) -> bool {
         self.holdings.get(&client).is_some_and(|holdings| holdings.delegated > 0)
     }
 
-    /// Whether somebody may hold more: what one holds, and all hold, is a share of the memory.
+    /// Whether there is surely room for more: what one holds, and all hold, is a share of the memory, of which this part
+    /// has its part. Else [`super::State::admit`] looks at all parts.
     pub(crate) fn has_room(&self, keeper: &Keeper) -> bool {
-        self.accounts.left(keeper) > 0
+        self.accounts.has_room(keeper, self.place.bits) || self.admitted == Some(*keeper)
+    }
+
+    fn take(&mut self, keeper: Keeper, amount: u64) {
+        self.accounts.take(keeper, amount);
+        self.admitted = None;
     }
 
     /// Whether there is room for what unlocking a range leaves on both sides of it.
@@ -237,15 +270,15 @@ impl Files {
         let before = table.len() as u64;
         let changed = change(table);
         let after = table.len() as u64;
-        self.accounts.take(keeper, after.saturating_sub(before) * RANGE);
+        self.take(keeper, after.saturating_sub(before) * RANGE);
         self.accounts.give_back(&keeper, before.saturating_sub(after) * RANGE);
         Some(changed)
     }
 
     /// Puts a request at the end of a file's queue.
     pub(super) fn enqueue(&mut self, file: u32, waiter: Waiter) {
+        self.take(waiter.who.keeper(), waiter.who.memory());
         let Some(record) = self.files.get_mut(file) else { return };
-        self.accounts.take(waiter.who.keeper(), waiter.who.memory());
         record.locks.get_or_insert_default().waiters.push_back(waiter);
         self.waiting.insert(file);
     }
@@ -270,7 +303,11 @@ impl Files {
 
     /// Adds an owner that is not there.
     pub(super) fn add_owner(&mut self, owner: Owner) -> u32 {
-        self.accounts.take(owner.keeper(), STATE);
+        if owner.turn == NONE {
+            self.take(owner.keeper(), STATE);
+        } else {
+            self.following += 1;
+        }
         let Self { owners, holdings, nlm_owners, .. } = self;
         let list = match owner.keeper() {
             Keeper::Client(client) => &mut holdings.entry(client).or_default().owners,
@@ -279,8 +316,8 @@ impl Files {
         owners.insert(owner, list)
     }
 
-    /// Drops all that a client holds.
-    pub fn purge_client(&mut self, client: ClientId, effects: &mut Effects) {
+    /// Drops all that a client holds in this part.
+    pub(super) fn purge_client(&mut self, client: ClientId, effects: &mut Effects) {
         self.drop_waiters_of(client, effects);
         while let Some(at) = self.holdings.get(&client).and_then(|holdings| some(holdings.states)) {
             self.drop_state(at, End::Revoked, effects);
@@ -305,7 +342,7 @@ impl Files {
         FileCounts {
             states: self.states.len(),
             files: self.files.len(),
-            owners: self.owners.len(),
+            owners: self.owners.len() - self.following,
             waiting: self.waiting.len(),
         }
     }
@@ -314,9 +351,14 @@ impl Files {
     pub(super) fn stateid(&self, at: u32) -> Stateid4 {
         let mut other = [0; 12];
         other[0..4].copy_from_slice(&self.boot.to_be_bytes());
-        other[4..8].copy_from_slice(&at.to_be_bytes());
+        other[4..8].copy_from_slice(&self.number(at).to_be_bytes());
         other[8..12].copy_from_slice(&self.states.generation(at).to_be_bytes());
         Stateid4 { seqid: self.states.get(at).map_or(0, |entry| entry.seqid), other }
+    }
+
+    /// The number of a state in its stateid. (A part has no 2^24 states: what all hold is a share of the memory.)
+    pub(super) fn number(&self, at: u32) -> u32 {
+        at << self.place.bits | self.place.index
     }
 
     /// The stateid of a state after a change of it.
@@ -341,10 +383,15 @@ impl Files {
         }
         let [a, b, c, d, e, f, g, h, i, j, k, l] = stateid.other;
         let boot = u32::from_be_bytes([a, b, c, d]);
-        let at = u32::from_be_bytes([e, f, g, h]);
+        let number = u32::from_be_bytes([e, f, g, h]);
         let generation = u32::from_be_bytes([i, j, k, l]);
         if boot != self.boot {
             return Err(if minor == 0 { Nfsstat4::STALE_STATEID } else { Nfsstat4::BAD_STATEID });
+        }
+        let at = number >> self.place.bits;
+        if number != self.number(at) {
+            // Of another part: of another file.
+            return Err(Nfsstat4::BAD_STATEID);
         }
         let entry = match self.states.get(at) {
             Some(entry) if self.states.generation(at) == generation => entry,
@@ -364,9 +411,8 @@ impl Files {
 
     /// The record of a file on which something is held.
     pub(super) fn record(&self, file: FileId) -> Option<(u32, &FileRecord)> {
-        let hash = self.hasher.hash_one(file);
-        let at = self.by_id.find(hash, |at| self.files.get(*at).is_some_and(|record| record.id == file))?;
-        Some((*at, self.files.get(*at)?))
+        let at = self.by_id.find(file, |at| self.files.get(at).is_some_and(|record| record.id == file))?;
+        Some((at, self.files.get(at)?))
     }
 
     /// The record of a file, made when there is none.
@@ -381,13 +427,21 @@ impl Files {
             access: [0; 2],
             deny: [0; 2],
             locks: None,
+            guarded: false,
         };
         let at = self.files.insert(record);
-        let Self { files, by_id, hasher, .. } = self;
-        by_id.insert_unique(hasher.hash_one(file), at, |at| {
-            files.get(*at).map_or(0, |record| hasher.hash_one(record.id))
-        });
+        self.by_id.insert(file, at);
         at
+    }
+
+    /// Counts a file whose delegations or deny modes have changed in or out.
+    pub(super) fn guard(&mut self, file: u32) {
+        let Some(record) = self.files.get_mut(file) else { return };
+        let guards = record.guards();
+        if std::mem::replace(&mut record.guarded, guards) != guards {
+            let by = if guards { 1 } else { u32::MAX };
+            self.guarded.0.fetch_add(by, Ordering::Release);
+        }
     }
 
     /// Forgets a file on which nothing is held any more.
@@ -399,24 +453,23 @@ impl Files {
         if record.opens != NONE || record.delegations != NONE || record.locks.is_some() {
             return;
         }
-        let hash = self.hasher.hash_one(record.id);
-        if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == at) {
-            entry.remove();
-        }
+        let id = record.id;
+        self.guard(at);
+        self.by_id.remove(id, at);
         self.waiting.remove(&at);
         self.files.remove(at);
     }
 
     /// The open or lock state of an owner on a file.
     pub(super) fn state_of(&self, owner: u32, file: u32) -> Option<u32> {
-        let same = |at: &u32| self.states.get(*at).and_then(Entry::key) == Some((owner, file));
-        self.by_owner.find(self.hasher.hash_one((owner, file)), same).copied()
+        let key = (owner, file);
+        self.by_owner.find(key, |at| self.states.get(at).and_then(Entry::key) == Some(key))
     }
 
     /// Adds a state to all lists it belongs to.
     pub(super) fn add_state(&mut self, entry: Entry) -> u32 {
         let (client, file, owner, key) = (entry.client, entry.file, entry.owner(), entry.key());
-        self.accounts.take(Keeper::Client(client), STATE);
+        self.take(Keeper::Client(client), STATE);
         let holdings = self.holdings.entry(client).or_default();
         holdings.live += 1;
         let parent = match &entry.what {
@@ -436,13 +489,14 @@ impl Files {
         }
         if let Some(owner) = owner.and_then(|owner| self.owners.get_mut(owner)) {
             self.states.link(BY_OWNER, &mut owner.states, at);
+            if owner.turn != NONE {
+                self.turned.push((owner.turn, true));
+            }
         }
         if let Some(key) = key {
-            let Self { states, by_owner, hasher, .. } = self;
-            by_owner.insert_unique(hasher.hash_one(key), at, |at| {
-                states.get(*at).and_then(Entry::key).map_or(0, |key| hasher.hash_one(key))
-            });
+            self.by_owner.insert(key, at);
         }
+        self.guard(file);
         at
     }
 
@@ -490,22 +544,25 @@ impl Files {
             self.accounts.give_back(&Keeper::Client(client), STATE);
             self.states.unlink(BY_CLIENT, &mut holdings.states, at);
         }
+        let mut turn = NONE;
         if let Some(owner) = owner.and_then(|owner| self.owners.get_mut(owner)) {
             self.states.unlink(BY_OWNER, &mut owner.states, at);
+            turn = owner.turn;
+            if turn != NONE {
+                self.turned.push((turn, false));
+            }
         }
-        if let Some(key) = key
-            && let Ok(place) = self.by_owner.find_entry(self.hasher.hash_one(key), |other| *other == at)
-        {
-            place.remove();
+        if let Some(key) = key {
+            self.by_owner.remove(key, at);
         }
         self.holdings.insert(client, holdings);
         match end {
             End::Freed => drop(self.states.remove(at)),
             End::Revoked => drop(self.states.revoke(at)),
             End::Closed => {
-                if let (Some(entry), Some(owner)) = (self.states.get_mut(at), owner) {
+                if let Some(entry) = self.states.get_mut(at) {
                     entry.file = NONE;
-                    entry.what = What::Closed { owner };
+                    entry.what = What::Closed { turn };
                 }
             }
         }
@@ -515,6 +572,7 @@ impl Files {
         if let Some(owner) = owner {
             self.drop_owner_if_idle(owner);
         }
+        self.guard(file);
         self.forget_file(file);
     }
 
@@ -543,17 +601,9 @@ impl Files {
         }
     }
 
-    /// Owners without state are forgotten, but open owners of 4.0, which are kept for a while: their last request may
-    /// be repeated (RFC 7530 §9.1.10). They leave half of the client's share to what is open.
-    pub(super) fn drop_owner_if_idle(&mut self, at: u32) {
-        let Some(owner) = self.owners.get(at) else { return };
-        if owner.states != NONE {
-            return;
-        }
-        let repeats = owner.kind == OwnerKind::Open && owner.sequence.is_some();
-        if repeats && !self.accounts.is_scarce(&owner.keeper()) {
-            self.queue_owner(at);
-        } else if owner.kind != OwnerKind::Nlm {
+    /// Owners without state are forgotten; those of NLM when they have no locks.
+    fn drop_owner_if_idle(&mut self, at: u32) {
+        if self.owners.get(at).is_some_and(|owner| owner.states == NONE && owner.kind != OwnerKind::Nlm) {
             self.forget_owner(at);
         }
     }
@@ -561,10 +611,11 @@ impl Files {
     pub(super) fn forget_owner(&mut self, at: u32) {
         let Some(owner) = self.owners.get(at) else { return };
         let keeper = owner.keeper();
-        if let Some(closed) = owner.sequence.as_ref().map(|sequence| sequence.closed) {
-            self.forget_closed(closed);
+        if owner.turn == NONE {
+            self.accounts.give_back(&keeper, STATE);
+        } else {
+            self.following -= 1;
         }
-        self.accounts.give_back(&keeper, STATE);
         let Self { owners, holdings, nlm_owners, .. } = self;
         let list = match keeper {
             Keeper::Client(client) => &mut holdings.entry(client).or_default().owners,

@@ -42,7 +42,7 @@ impl Files {
     /// Asks the holder of a write delegation for the attributes of a file, unless it is the one who asks.
     pub(crate) fn ask_holder(
         &mut self,
-        clients: &mut Clients,
+        clients: &Clients,
         file: FileId,
         asker: Asker,
         now: Instant,
@@ -122,15 +122,10 @@ impl Files {
         Ok(self.held.get(&at).map_or((None, None), |held| held.vet(times)))
     }
 
-    /// Whether anything is delegated.
-    pub(crate) fn delegates(&self) -> bool {
-        !self.held.is_empty()
-    }
-
     /// Whether a file is delegated for writing.
     pub(crate) fn write_delegated(&self, file: FileId) -> bool {
         let write = |entry: &Entry| matches!(&entry.what, What::Delegation(held) if held.write);
-        self.delegates()
+        !self.held.is_empty()
             && self.record(file).is_some_and(|(_, record)| {
                 self.states.list(BY_PARENT, record.delegations).any(|(_, entry)| write(entry))
             })

@@ -17,11 +17,14 @@ pub struct Lease {
     /// Nanoseconds from `epoch` to the last renewal.
     renewed: AtomicU64,
     flags: AtomicU32,
+    /// Nanoseconds from `epoch` to the last recall that came to nothing, plus one; 0: there was none.
+    failed: AtomicU64,
 }
 
 impl Lease {
     pub(crate) fn new(client: ClientId, epoch: Instant, now: Instant) -> Self {
-        Self { client, epoch, renewed: AtomicU64::new(nanos(epoch, now)), flags: AtomicU32::new(0) }
+        let renewed = AtomicU64::new(nanos(epoch, now));
+        Self { client, epoch, renewed, flags: AtomicU32::new(0), failed: AtomicU64::new(0) }
     }
 
     /// Whose lease it is.
@@ -41,6 +44,16 @@ impl Lease {
     /// Time since the last renewal.
     pub fn age(&self, now: Instant) -> Duration {
         Duration::from_nanos(nanos(self.epoch, now).saturating_sub(self.renewed.load(Ordering::Relaxed)))
+    }
+
+    pub(super) fn recall_failed(&self, now: Instant) {
+        self.failed.fetch_max(nanos(self.epoch, now).saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Whether a recall came to nothing within this time.
+    pub(super) fn failed_within(&self, now: Instant, time: Duration) -> bool {
+        let failed = self.failed.load(Ordering::Relaxed);
+        failed > 0 && u128::from(nanos(self.epoch, now).saturating_sub(failed - 1)) < time.as_nanos()
     }
 
     /// `SEQ_STATUS_` flags that hold for all sessions of the client.

@@ -7,13 +7,13 @@ use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
 
 use super::arena::NONE;
 use super::client::Clients;
-use super::entry::{BY_OWNER, End, Entry, LockState, What, check_seqid};
-use super::file::Files;
+use super::entry::{End, Entry, LockState, What, check_seqid};
+use super::file::{Files, Keeper};
 use super::interval::Range;
 use super::owner::{Owner, OwnerId, OwnerKind};
 use super::ranges::HeldLock;
 use super::waiter::{LockHolder, Offer, Waiter, Who};
-use super::{Callback, ClientId, Effect, Effects};
+use super::{Callback, ClientId, Effect, Effects, Stop};
 use crate::handle::FileId;
 
 /// Waiting requests per file that are remembered. Others poll, only less fairly.
@@ -27,6 +27,8 @@ pub(crate) struct LockRequest<'a> {
     pub(crate) client: ClientId,
     /// Name of the owner.
     pub(crate) owner: &'a [u8],
+    /// Which sequence the owner follows (4.0).
+    pub(crate) turn: Option<OwnerId>,
     pub(crate) range: Range,
     /// Whether it is exclusive.
     pub(crate) write: bool,
@@ -40,12 +42,18 @@ pub(crate) enum LockFailure {
     /// Another lock is in the way.
     Denied(LockHolder),
     /// Something else.
-    Status(Nfsstat4),
+    Stop(Stop),
+}
+
+impl From<Stop> for LockFailure {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
 }
 
 impl From<Nfsstat4> for LockFailure {
     fn from(status: Nfsstat4) -> Self {
-        Self::Status(status)
+        Self::Stop(Stop::Status(status))
     }
 }
 
@@ -82,35 +90,24 @@ impl Files {
         }
     }
 
-    /// Client and owner of an open.
-    pub(crate) fn opener(&self, at: u32) -> Result<(ClientId, OwnerId), Nfsstat4> {
+    /// Client of an open.
+    pub(crate) fn opener_client(&self, at: u32) -> Result<ClientId, Nfsstat4> {
         match self.states.get(at) {
-            Some(Entry { what: What::Open(open), client, .. }) => Ok((*client, self.owners.id(open.owner))),
+            Some(Entry { what: What::Open(_), client, .. }) => Ok(*client),
             _ => Err(Nfsstat4::BAD_STATEID),
         }
     }
 
-    /// A lock owner that is known.
-    pub(crate) fn known_lock_owner(&self, client: ClientId, name: &[u8]) -> Option<OwnerId> {
-        self.owners.find(client, OwnerKind::Lock, name).map(|owner| self.owners.id(owner))
-    }
-
-    /// Whether a request of a 4.0 lock owner is its next one.
-    pub(crate) fn lock_turn(&self, owner: OwnerId, seqid: u32) -> Result<super::owner::SeqidCheck, Nfsstat4> {
-        self.owners.turn(owner.at, seqid, benchmaster_nfs_proto::v4::Opnum::LOCK)
-    }
-
-    /// Locks a range through the open or lock state `at` (LOCK): the lock stateid, and the owner. A new lock owner of
-    /// 4.0 starts with `seqid`. Lock states and owners come to be only with the first lock granted.
+    /// Locks a range through the open or lock state `at` (LOCK): the lock stateid. Lock states and owners come to be only
+    /// with the first lock granted.
     pub(crate) fn lock(
         &mut self,
-        clients: &mut Clients,
+        clients: &Clients,
         at: u32,
         request: &LockRequest<'_>,
-        seqid: u32,
         now: Instant,
         effects: &mut Effects,
-    ) -> Result<(Stateid4, OwnerId), LockFailure> {
+    ) -> Result<Stateid4, LockFailure> {
         let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
         let (file, v40) = (entry.file, entry.v40);
         let (open_at, lock_at) = match &entry.what {
@@ -124,10 +121,10 @@ impl Files {
             _ => return Err(Nfsstat4::OPENMODE.into()),
         }
         let owner = self.owners.find(request.client, OwnerKind::Lock, request.owner);
-        self.admit_lock(clients, file, owner.unwrap_or(NONE), request, now, effects)?;
+        self.admit_lock(clients, file, owner.unwrap_or(NONE), request, now)?;
         let owner = owner.unwrap_or_else(|| {
             let owner = Owner::new(request.client, OwnerKind::Lock, request.owner);
-            self.add_owner(if v40 { owner.with_sequence(seqid, true, now) } else { owner })
+            self.add_owner(Owner { turn: request.turn.map_or(NONE, |turn| turn.at), ..owner })
         });
         if let Some(record) = self.files.get_mut(file) {
             record.locks.get_or_insert_default();
@@ -135,74 +132,46 @@ impl Files {
         self.relock(file, owner, |table| table.lock(owner, request.range, request.write));
         // A downgrade may be what a reader waits for, as may the end of this owner's own waiting.
         self.wake(file, effects);
-        let stateid = match lock_at.or_else(|| self.state_of(owner, file)) {
+        Ok(match lock_at.or_else(|| self.state_of(owner, file)) {
             Some(at) => self.next_stateid(at),
             None => {
                 let what = What::Lock(LockState { owner, open: open_at });
                 let at = self.add_state(Entry { client: request.client, file, seqid: 1, v40, what });
                 self.stateid(at)
             }
-        };
-        Ok((stateid, self.owners.id(owner)))
+        })
     }
 
     /// The lock in the way of a request (LOCKT), if any.
     pub(crate) fn test_lock(
-        &mut self,
-        clients: &mut Clients,
+        &self,
+        clients: &Clients,
         file: FileId,
         request: &LockRequest<'_>,
         now: Instant,
-        effects: &mut Effects,
-    ) -> Option<LockHolder> {
+    ) -> Result<(), LockFailure> {
         let owner = self.owners.find(request.client, OwnerKind::Lock, request.owner).unwrap_or(NONE);
-        let held = loop {
-            let (at, _) = self.record(file)?;
-            match self.standing(clients, at, owner, request.range, request.write, now) {
-                Standing::Free => return None,
-                Standing::Courtesy(client) => self.drop_client(clients, client, effects),
-                Standing::HeldLock(held) => break held,
-            }
-        };
-        Some(self.holder(held))
+        let Some((at, _)) = self.record(file) else { return Ok(()) };
+        match self.standing(clients, at, owner, request.range, request.write, now) {
+            Standing::Free => Ok(()),
+            Standing::Courtesy(client) => Err(LockFailure::Stop(Stop::Courtesy(client))),
+            Standing::HeldLock(held) => Err(LockFailure::Denied(self.holder(held))),
+        }
     }
 
-    /// Unlocks a range (LOCKU): the lock stateid, `None` when there is no room for what is left on both sides of it.
-    pub(crate) fn unlock(
-        &mut self,
-        at: u32,
-        range: Range,
-        effects: &mut Effects,
-    ) -> Result<Option<Stateid4>, Nfsstat4> {
+    /// Unlocks a range (LOCKU): the lock stateid. There may be no room for what is left on both sides of it.
+    pub(crate) fn unlock(&mut self, at: u32, range: Range, effects: &mut Effects) -> Result<Stateid4, Stop> {
         let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
-        let What::Lock(LockState { owner, .. }) = entry.what else { return Err(Nfsstat4::BAD_STATEID) };
-        let file = entry.file;
+        let What::Lock(LockState { owner, .. }) = entry.what else {
+            return Err(Nfsstat4::BAD_STATEID.into());
+        };
+        let (file, keeper) = (entry.file, Keeper::Client(entry.client));
         if !self.may_unlock(file, owner, range) {
-            return Ok(None);
+            return Err(Stop::Room(keeper));
         }
         self.relock(file, owner, |table| table.unlock(owner, range));
         self.wake(file, effects);
-        Ok(Some(self.next_stateid(at)))
-    }
-
-    /// Forgets a 4.0 lock owner that has locked nothing (RELEASE_LOCKOWNER).
-    pub(crate) fn release_lock_owner(
-        &mut self,
-        client: ClientId,
-        name: &[u8],
-        effects: &mut Effects,
-    ) -> Result<(), Nfsstat4> {
-        let Some(at) = self.owners.find(client, OwnerKind::Lock, name) else { return Ok(()) };
-        let Some(owner) = self.owners.get(at) else { return Ok(()) };
-        let states: Vec<(u32, u32)> =
-            self.states.list(BY_OWNER, owner.states).map(|(state, entry)| (state, entry.file)).collect();
-        if states.iter().any(|(_, file)| self.holds_locks(*file, at)) {
-            return Err(Nfsstat4::LOCKS_HELD);
-        }
-        for (state, _) in states {
-            self.drop_state(state, End::Freed, effects);
-        }
-        Ok(())
+        Ok(self.next_stateid(at))
     }
 
     /// Status of a stateid (TEST_STATEID, RFC 8881 §18.48).
@@ -214,16 +183,18 @@ impl Files {
         checked.err().unwrap_or(Nfsstat4::OK)
     }
 
-    /// Frees a stateid without locks, or one whose delegation was revoked (FREE_STATEID, RFC 8881 §18.38).
+    /// Frees a stateid without locks, or one whose delegation was revoked: then `true` (FREE_STATEID, RFC 8881 §18.38).
     pub(crate) fn free_stateid(
         &mut self,
-        clients: &mut Clients,
         client: ClientId,
         stateid: &Stateid4,
         effects: &mut Effects,
-    ) -> Result<(), Nfsstat4> {
+    ) -> Result<bool, Nfsstat4> {
         let at = match self.find(1, Some(client), stateid, None) {
-            Err(Nfsstat4::DELEG_REVOKED) => return self.free_revoked(clients, client, stateid, effects),
+            Err(Nfsstat4::DELEG_REVOKED) => {
+                self.free_revoked(stateid, effects);
+                return Ok(true);
+            }
             found => found?,
         };
         let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
@@ -231,7 +202,7 @@ impl Files {
         match &entry.what {
             What::Lock(lock) if !self.holds_locks(entry.file, lock.owner) => {
                 self.drop_state(at, End::Freed, effects);
-                Ok(())
+                Ok(false)
             }
             _ => Err(Nfsstat4::LOCKS_HELD),
         }
@@ -252,20 +223,17 @@ impl Files {
     /// Whether a lock can be granted now; else the request is put into the queue, or out of it (RFC 7530 §9.4).
     fn admit_lock(
         &mut self,
-        clients: &mut Clients,
+        clients: &Clients,
         file: u32,
         owner: u32,
         request: &LockRequest<'_>,
         now: Instant,
-        effects: &mut Effects,
     ) -> Result<(), LockFailure> {
         let me = |who: &Who| matches!(who, Who::V4 { client, owner, .. } if *client == request.client && **owner == *request.owner);
-        let held = loop {
-            match self.standing(clients, file, owner, request.range, request.write, now) {
-                Standing::Free => break None,
-                Standing::Courtesy(client) => self.drop_client(clients, client, effects),
-                Standing::HeldLock(held) => break Some(self.holder(held)),
-            }
+        let held = match self.standing(clients, file, owner, request.range, request.write, now) {
+            Standing::Free => None,
+            Standing::Courtesy(client) => return Err(LockFailure::Stop(Stop::Courtesy(client))),
+            Standing::HeldLock(held) => Some(self.holder(held)),
         };
         let notify = clients.minor(request.client) > 0;
         let Some(locks) = self.files.get_mut(file).map(|record| &mut record.locks) else {

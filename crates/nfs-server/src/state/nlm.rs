@@ -11,7 +11,7 @@ use super::lock::{MAX_WAITERS, Standing};
 use super::nlm_lock::{NlmHost, NlmLock, NlmOwner, NlmWaiter};
 use super::owner::{NlmPart, Owner, OwnerKind};
 use super::waiter::{LockHolder, Offer, Waiter, Who};
-use super::{ClientId, Effects};
+use super::{ClientId, Effects, Stop};
 use crate::handle::FileId;
 
 /// Answer to an NLM lock request.
@@ -26,8 +26,8 @@ pub enum NlmOutcome {
     Blocked,
     /// Not now: the grace period lasts (or, for a reclaim, is over).
     Grace,
-    /// The host holds as much as it may.
-    NoLocks,
+    /// Something is in the way that this part of the state cannot remove: see [`Stop`].
+    Stop(Stop),
 }
 
 impl Files {
@@ -43,8 +43,8 @@ impl Files {
     /// delegation is for the caller to recall before: its holder may lock without telling.
     pub fn nlm_lock(
         &mut self,
-        clients: &mut Clients,
-        lock: NlmLock,
+        clients: &Clients,
+        lock: &NlmLock,
         wait: Option<NlmWaiter>,
         reclaim: bool,
         now: Instant,
@@ -53,28 +53,18 @@ impl Files {
         if reclaim != clients.in_grace() {
             return NlmOutcome::Grace;
         }
-        if !self.has_room(&Keeper::Host(lock.owner.host.address)) {
-            return NlmOutcome::NoLocks;
+        let keeper = Keeper::Host(lock.owner.host.address);
+        if !self.has_room(&keeper) {
+            return NlmOutcome::Stop(Stop::Room(keeper));
         }
         let range = lock.range;
         let owner = self.nlm_owner(&lock.owner).unwrap_or(NONE);
         let file = self.record_or_new(lock.file);
         let me = |who: &Who| matches!(who, Who::Nlm(waiter) if waiter.lock.owner == lock.owner);
-        let held = loop {
-            match self.standing(clients, file, owner, range, lock.exclusive, now) {
-                Standing::Free => break false,
-                Standing::Courtesy(client) => {
-                    // That client's locks may be all that keeps the file's record.
-                    let keep = self.files.get_mut(file).map(|record| &mut record.locks);
-                    let Some(locks) = keep else { return NlmOutcome::Denied };
-                    locks.get_or_insert_default().pinned = true;
-                    self.drop_client(clients, client, effects);
-                    if let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) {
-                        locks.pinned = false;
-                    }
-                }
-                Standing::HeldLock(_) => break true,
-            }
+        let held = match self.standing(clients, file, owner, range, lock.exclusive, now) {
+            Standing::Free => false,
+            Standing::Courtesy(client) => return NlmOutcome::Stop(Stop::Courtesy(client)),
+            Standing::HeldLock(_) => true,
         };
         let Some(record) = self.files.get_mut(file) else { return NlmOutcome::Denied };
         let locks = record.locks.get_or_insert_default();
@@ -84,7 +74,7 @@ impl Files {
             self.wake(file, effects);
             return NlmOutcome::Granted;
         }
-        let waiting = locks.waiters.iter().any(|waiter| waiter.is_for(&lock));
+        let waiting = locks.waiters.iter().any(|waiter| waiter.is_for(lock));
         match wait {
             Some(_) if waiting => NlmOutcome::Blocked,
             Some(wait) if locks.waiters.len() < MAX_WAITERS => {

@@ -1,15 +1,14 @@
 //! State owners: who opens and locks (RFC 7530 §9.1.5, RFC 8881 §8.1). In 4.0 each has a sequence of its own, and its
 //! last reply is kept.
 
-use std::hash::BuildHasher;
 use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, Opnum};
-use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::ClientId;
 use super::arena::{Arena, NONE};
 use super::file::Keeper;
+use super::index::Index;
 use super::nlm_lock::NlmOwner;
 use crate::handle::FileId;
 
@@ -31,7 +30,8 @@ pub(crate) struct OwnerId {
     generation: u32,
 }
 
-/// What is known of an owner.
+/// What is known of an owner: in a part of the state what it has there, and of 4.0 owners its sequence in a table for all
+/// parts ([`super::turns`]).
 #[derive(Debug)]
 pub(super) struct Owner {
     pub(super) client: ClientId,
@@ -39,8 +39,12 @@ pub(super) struct Owner {
     pub(super) name: Box<[u8]>,
     /// Opens or lock states.
     pub(super) states: u32,
-    /// Of 4.0 owners.
+    /// In the table of sequences.
     pub(super) sequence: Option<Box<Sequence>>,
+    /// In a part: which sequence it follows (4.0).
+    pub(super) turn: u32,
+    /// In a part: false until OPEN_CONFIRM.
+    pub(super) confirmed: bool,
     /// Of NLM owners.
     pub(super) nlm: Option<Box<NlmPart>>,
 }
@@ -61,7 +65,9 @@ pub(super) struct Sequence {
     pub(super) confirmed: bool,
     /// The last reply.
     replay: Option<Replay>,
-    /// State of the file closed last: its stateid is still known for a repetition of the CLOSE.
+    /// Opens and lock states, in all parts.
+    pub(super) held: u32,
+    /// State of the file closed last, as in its stateid, which is still known for a repetition of the CLOSE.
     pub(super) closed: u32,
     /// When the owner was last heard of.
     pub(super) heard: Instant,
@@ -106,18 +112,13 @@ pub(crate) fn keeps_sequence(status: Nfsstat4) -> bool {
     )
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Owners {
     table: Arena<Owner, 1>,
-    by_name: HashTable<u32>,
-    hasher: DefaultHashBuilder,
+    by_name: Index,
 }
 
 impl Owners {
-    pub(super) fn new() -> Self {
-        Self { table: Arena::new(), by_name: HashTable::new(), hasher: DefaultHashBuilder::default() }
-    }
-
     pub(super) fn get(&self, at: u32) -> Option<&Owner> {
         self.table.get(at)
     }
@@ -136,34 +137,24 @@ impl Owners {
     }
 
     pub(super) fn find(&self, client: ClientId, kind: OwnerKind, name: &[u8]) -> Option<u32> {
-        let hash = self.hasher.hash_one((client, kind, name));
-        let same = |at: &u32| {
-            self.table
-                .get(*at)
-                .is_some_and(|owner| owner.client == client && owner.kind == kind && *owner.name == *name)
-        };
-        self.by_name.find(hash, same).copied()
+        let same = |owner: &Owner| owner.client == client && owner.kind == kind && *owner.name == *name;
+        self.by_name.find((client, kind, name), |at| self.table.get(at).is_some_and(same))
     }
 
     /// Adds an owner that is not there, to the list of its client, too.
     pub(super) fn insert(&mut self, owner: Owner, of_client: &mut u32) -> u32 {
-        let hash = self.hasher.hash_one((owner.client, owner.kind, &*owner.name));
         let at = self.table.insert(owner);
         self.table.link(0, of_client, at);
-        let Self { table, by_name, hasher } = self;
-        by_name.insert_unique(hash, at, |at| {
-            table.get(*at).map_or(0, |owner| hasher.hash_one((owner.client, owner.kind, &*owner.name)))
-        });
+        if let Some(Owner { client, kind, name, .. }) = self.table.get(at) {
+            self.by_name.insert((client, kind, &**name), at);
+        }
         at
     }
 
     /// Takes an owner out. It must have no state any more.
     pub(super) fn remove(&mut self, at: u32, of_client: &mut u32) -> Option<Owner> {
-        let owner = self.table.get(at)?;
-        let hash = self.hasher.hash_one((owner.client, owner.kind, &*owner.name));
-        if let Ok(entry) = self.by_name.find_entry(hash, |other| *other == at) {
-            entry.remove();
-        }
+        let Owner { client, kind, name, .. } = self.table.get(at)?;
+        self.by_name.remove((client, kind, &**name), at);
         self.table.unlink(0, of_client, at);
         self.table.remove(at)
     }
@@ -212,7 +203,16 @@ impl Owners {
 
 impl Owner {
     pub(super) fn new(client: ClientId, kind: OwnerKind, name: &[u8]) -> Self {
-        Self { client, kind, name: name.into(), states: NONE, sequence: None, nlm: None }
+        Self {
+            client,
+            kind,
+            name: name.into(),
+            states: NONE,
+            sequence: None,
+            turn: NONE,
+            confirmed: true,
+            nlm: None,
+        }
     }
 
     /// A 4.0 owner whose first request has `seqid`.
@@ -221,6 +221,7 @@ impl Owner {
             last: seqid.wrapping_sub(1),
             confirmed,
             replay: None,
+            held: 0,
             closed: NONE,
             heard: now,
             queued: false,
@@ -238,7 +239,7 @@ impl Owner {
 
     /// Whether its opens count: false until OPEN_CONFIRM.
     pub(super) fn is_confirmed(&self) -> bool {
-        self.sequence.as_ref().is_none_or(|sequence| sequence.confirmed)
+        self.sequence.as_ref().map_or(self.confirmed, |sequence| sequence.confirmed)
     }
 }
 

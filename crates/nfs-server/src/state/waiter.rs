@@ -14,8 +14,6 @@ use super::ranges::LockTable;
 pub(super) struct FileLocks {
     pub(super) table: LockTable,
     pub(super) waiters: VecDeque<Waiter>,
-    /// Keeps the record while a request is at work on it.
-    pub(super) pinned: bool,
 }
 
 /// A request that was denied and would wait.
@@ -91,7 +89,7 @@ pub(crate) struct LockHolder {
 
 impl FileLocks {
     pub(super) fn is_empty(&self) -> bool {
-        !self.pinned && self.table.is_empty() && self.waiters.is_empty()
+        self.table.is_empty() && self.waiters.is_empty()
     }
 
     /// The waiter for whom the range is kept and who came before `me`.

@@ -49,6 +49,8 @@ pub struct StateReport {
     pub files: u64,
     /// Delegations of all clients, those that are gone included.
     pub delegations: DelegationCounts,
+    /// Acquisitions of locks on this state that had to wait for another thread.
+    pub waits: u64,
     /// State per NFSv4 client.
     pub nfs4_clients: Vec<Nfs4ClientReport>,
 }
@@ -285,6 +287,7 @@ pub struct DelegationCounts {
 
 impl DelegationCounts {
     pub(crate) fn add(&mut self, other: &Self) {
+        self.held += other.held;
         self.granted += other.granted;
         self.recalled += other.recalled;
         self.returned += other.returned;

@@ -14,7 +14,7 @@ impl Call<'_> {
     /// Attributes beside another result: none where the holder of a write delegation may know better, which the
     /// client's GETATTR recalls (RFC 1813 §2.6: clients take attributes when there are any).
     pub(super) fn post_op(&self, id: FileId, attr: &Attr) -> PostOpAttr {
-        let held = self.server.config.delegations && self.server.state.read().files.write_delegated(id);
+        let held = self.server.config.delegations && self.server.state.write_delegated(id);
         (!held).then(|| fattr(id.export, attr))
     }
 }

@@ -15,6 +15,8 @@ const ATTRIBUTES: usize = 4 + 84;
 const HANDLE: usize = 4 + 4 + HANDLE_LEN;
 /// Encoded length of `resok` without entries: attributes, verifier, last FALSE, `eof`.
 const FRAME: usize = ATTRIBUTES + 8 + 4 + 4;
+/// Encoded length of the smallest entry.
+const SMALLEST: usize = 4 + 8 + 4 + 4 + 8;
 
 pub(super) fn readdir(call: &mut Call<'_>, args: ReaddirArgs<'_>) -> Result<(), Nfsstat3> {
     let dir = call.object(args.dir.0)?;
@@ -57,9 +59,16 @@ fn list(
     });
 
     let server = call.server;
-    // Before the directory's lock, as everywhere.
-    let tables = (plus && server.config.delegations).then(|| server.state.read());
-    let held = |id| tables.as_ref().is_some_and(|tables| tables.files.write_delegated(id));
+    let after = if cookie <= DOT_DOT { 0 } else { cookie };
+    // Looked up before the listing, which holds the directory's lock: nothing of the state is locked under that.
+    let mut held = Vec::new();
+    if plus && server.config.delegations && server.state.delegates_for_writing() {
+        fs.read_dir(call.who, node, after, false, call.now.wall, &mut |entry| {
+            held.push(FileId::new(dir.export, entry.node));
+            held.len() < room / SMALLEST
+        })?;
+        held.retain(|id| server.state.write_delegated(*id));
+    }
     call.ok(&Some(fattr(dir.export, &attr)))?;
     let e = &mut call.reply.encoder;
     e.put(&valid);
@@ -70,14 +79,13 @@ fn list(
         .filter(|dot| dot.0 > cookie)
         .all(|(cookie, name, id, more)| page.put(id.ino, name, *cookie, more.as_ref()));
     let eof = fits && {
-        let after = if cookie <= DOT_DOT { 0 } else { cookie };
         fs.read_dir(call.who, node, after, plus, call.now.wall, &mut |entry| {
             // A mount point is another file than what is mounted there: LOOKUP tells.
             let id = FileId::new(dir.export, entry.node);
             let attr = entry.attr.filter(|_| exports.cross(dir.export, entry.node) == id);
             // The holder of a write delegation may know better: GETATTR recalls it.
-            let more =
-                attr.map(|attr| More::new(instance, id, (!held(id)).then(|| fattr(dir.export, &attr))));
+            let more = attr
+                .map(|attr| More::new(instance, id, (!held.contains(&id)).then(|| fattr(dir.export, &attr))));
             page.put(entry.node.ino, entry.name, entry.cookie, more.as_ref())
         })?
     };

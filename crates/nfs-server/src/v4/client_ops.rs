@@ -8,8 +8,8 @@ use benchmaster_nfs_proto::v4::{
 };
 
 use super::{Compound, Failure, OpResult};
+use crate::state::ClientId;
 use crate::state::client::{CallbackTarget, ClidInUse, Principal, SetClientId};
-use crate::state::{ClientId, Tables};
 
 /// SETCLIENTID. CLID_INUSE has a body: who uses the name.
 pub(crate) fn setclientid(c: &mut Compound<'_>, args: SetclientidArgs<'_>) -> OpResult {
@@ -27,7 +27,8 @@ pub(crate) fn setclientid(c: &mut Compound<'_>, args: SetclientidArgs<'_>) -> Op
         (args.client.verifier, args.client.id.0, c.peer.address.ip().to_canonical());
     let request = SetClientId { verifier, owner, host, callback };
     let outcome = {
-        let Tables { clients, files } = &mut *c.server.state.write();
+        let mut all = c.server.state.all();
+        let (clients, files) = all.split();
         clients.setclientid(files, request, Principal::from(c.who), c.now.instant, c.effects)
     };
     match outcome {
@@ -47,7 +48,8 @@ pub(crate) fn setclientid(c: &mut Compound<'_>, args: SetclientidArgs<'_>) -> Op
 pub(crate) fn setclientid_confirm(c: &mut Compound<'_>, args: SetclientidConfirmArgs) -> OpResult {
     let (id, confirm) = (ClientId(args.clientid), args.setclientid_confirm);
     {
-        let Tables { clients, files } = &mut *c.server.state.write();
+        let mut all = c.server.state.all();
+        let (clients, files) = all.split();
         clients.setclientid_confirm(files, id, confirm, Principal::from(c.who), c.now.instant, c.effects)?;
     }
     c.client = Some(id);
@@ -56,8 +58,9 @@ pub(crate) fn setclientid_confirm(c: &mut Compound<'_>, args: SetclientidConfirm
 
 pub(crate) fn renew(c: &mut Compound<'_>, args: RenewArgs) -> OpResult {
     let id = ClientId(args.clientid);
-    let tables = c.server.state.read();
-    tables.clients.renew_operation(&tables.files, id, Principal::from(c.who), c.now.instant)?;
+    let mut all = c.server.state.all();
+    let (clients, files) = all.split();
+    clients.renew_operation(files, id, Principal::from(c.who), c.now.instant)?;
     c.client = Some(id);
     Ok(())
 }
@@ -110,8 +113,8 @@ mod tests {
         assert_eq!(client.effects, [Effect::Call(ClientId(clientid), Callback::Probe)]);
         assert_eq!(client.run(&[renew]).status(), Nfsstat4::OK);
         assert_eq!(client.done.client, Some(ClientId(clientid)));
-        let tables = server.state.read();
-        let target = tables.clients.callback_target(ClientId(clientid)).unwrap();
+        let tables = server.state.clients();
+        let target = tables.clients().callback_target(ClientId(clientid)).unwrap();
         assert_eq!((target.program, target.ident), (5, 6));
         assert_eq!(target.address, Some("127.0.0.1:772".parse().unwrap()));
         drop(tables);
@@ -128,7 +131,7 @@ mod tests {
         };
         assert_eq!((using.r_netid.0, using.r_addr.0), (&b"tcp"[..], &b"127.0.0.1.3.4"[..]));
         assert_eq!(other.run(&[confirm]).status(), Nfsstat4::CLID_INUSE);
-        server.state.write().files.purge_client(ClientId(clientid), &mut Vec::new());
+        server.state.all().files().purge_client(ClientId(clientid), &mut Vec::new());
         assert_eq!(other.run(&[renew]).status(), Nfsstat4::ACCESS);
     }
 

@@ -11,7 +11,6 @@ use benchmaster_nfs_proto::v4::{
 
 use super::{Compound, OpResult};
 use crate::fs::{Kind, access as right, permits};
-use crate::state::Tables;
 use crate::state::delegated::Seen;
 use crate::state::delegation::{Want, Wish};
 
@@ -20,7 +19,8 @@ pub(crate) fn delegreturn(c: &mut Compound<'_>, args: DelegreturnArgs) -> OpResu
     let file = c.file()?;
     let stateid = c.stateid(args.deleg_stateid)?;
     let session_client = if c.minor > 0 { c.client } else { None };
-    let Tables { clients, files } = &mut *c.server.state.write();
+    let mut part = c.server.state.write(file);
+    let (clients, files) = part.split();
     let client = files.return_delegation(c.minor, session_client, &stateid, file, c.effects)?;
     if c.minor == 0 {
         clients.renew(client, c.now.instant);
@@ -46,8 +46,8 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
     let (fs, node, attr) = c.look(file)?;
     let read_only = c.server.exports.get(file.export)?.read_only;
     let may_write = !read_only && permits(&attr, c.who, right::WRITE);
-    let mut tables = c.server.state.write();
-    let Tables { clients, files } = &mut *tables;
+    let mut part = c.server.state.write(file);
+    let (clients, files) = part.split();
     match args.claim {
         DelegClaim4::DelegPrevFh => return Err(Nfsstat4::NOTSUPP.into()),
         DelegClaim4::Previous(_) => clients.may_reclaim(client)?,
@@ -72,7 +72,7 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
         _ if !permits(&attr, c.who, right::READ) => Promise::Refused(OpenNoneDelegation4::Resource(false)),
         _ => Promise::new(files.delegate(clients, &wish, now, || fs.hold(node).is_ok()), times),
     };
-    drop(tables);
+    drop(part);
     note(c, &promise);
     c.answer(&promise.encode(true))
 }

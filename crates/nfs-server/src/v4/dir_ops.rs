@@ -115,10 +115,10 @@ pub(crate) fn readdir(c: &mut Compound<'_>, args: ReaddirArgs) -> OpResult {
     let server = c.server;
     let concerns = server.config.delegations && attrs::concern_delegations(args.attr_request);
     let mut listed = Vec::new();
-    let asks = concerns && server.state.read().files.delegates();
+    let asks = concerns && server.state.delegates_for_writing();
     let body = c.reply.mark();
     list(c, &args, &HashMap::new(), asks.then_some(&mut listed))?;
-    listed.retain(|file| server.state.read().files.write_delegated(*file));
+    listed.retain(|file| server.state.write_delegated(*file));
     let mut held = HashMap::new();
     for file in listed {
         match c.ask_holder(file) {

@@ -12,9 +12,9 @@ use super::names::check_name;
 use super::{Compound, Failure, OpResult};
 use crate::fs::{Attr, FsError, Kind, access as right, permits};
 use crate::handle::{self, FileId};
+use crate::state::Conflict;
 use crate::state::delegated::Answer;
 use crate::state::held::{Asked, Asker};
-use crate::state::{Conflict, Tables};
 
 /// ACCESS (RFC 7530 §16.1, RFC 8881 §18.1, RFC 8276 §8.5).
 pub(crate) fn access(c: &mut Compound<'_>, args: AccessArgs) -> OpResult {
@@ -90,9 +90,9 @@ pub(crate) fn setattr(c: &mut Compound<'_>, args: SetattrArgs<'_>) -> OpResult {
         let write = times.1.is_some();
         let right = c.check_io(stateid, file, write)?;
         c.check_user(right.opener, file, write)?;
-        let tables = c.server.state.read();
-        let (atime, mtime) = tables.files.holders_times(c.minor, c.client, &stateid, file, times)?;
-        drop(tables);
+        let part = c.server.state.read(file);
+        let (atime, mtime) = part.files().holders_times(c.minor, c.client, &stateid, file, times)?;
+        drop(part);
         fs.set_delegated_times(node, atime, mtime, false, c.now.wall)?;
     }
     c.check_conflict(file, Conflict::Change)?;
@@ -111,12 +111,13 @@ impl Compound<'_> {
     /// has answered. `None`: no client knows better than the server.
     pub(super) fn ask_holder(&mut self, file: FileId) -> Result<Option<Attr>, Failure> {
         // Most files have no delegation: look before locking for change.
-        if !self.server.config.delegations || !self.server.state.read().files.delegated(file) {
+        if !self.server.config.delegations || !self.server.state.delegated(file) {
             return Ok(None);
         }
         let asker = self.client.map_or(Asker::Unnamed(self.peer.address.ip().to_canonical()), Asker::Client);
         let asked = {
-            let Tables { clients, files } = &mut *self.server.state.write();
+            let mut part = self.server.state.write(file);
+            let (clients, files) = part.split();
             files.ask_holder(clients, file, asker, self.now.instant, self.effects)
         };
         let answer = match asked {

@@ -85,21 +85,21 @@ impl Compound<'_> {
         let state = &self.server.state;
         let client = if self.minor > 0 { self.client } else { None };
         let now = self.now.instant;
-        let mut tables = state.read();
-        let mut right = tables.files.check_io(self.minor, client, stateid, file, write);
+        let mut part = state.read(file);
+        let mut right = part.files().check_io(self.minor, client, stateid, file, write);
         if right == Err(Nfsstat4::LOCKED) {
-            drop(tables);
+            drop(part);
             state.check_deny(file, write, now, self.effects)?;
-            tables = state.read();
-            right = tables.files.check_io(self.minor, client, stateid, file, write);
+            part = state.read(file);
+            right = part.files().check_io(self.minor, client, stateid, file, write);
         }
         let right = right?;
         if let Some(client) = right.client {
             if self.minor == 0 {
-                tables.clients.renew(client, now);
+                part.clients().renew(client, now);
             }
             self.client.get_or_insert(client);
-        } else if tables.clients.in_grace() {
+        } else if part.clients().in_grace() {
             // Locks that are not reclaimed yet may be in the way (RFC 8881 §8.4.2.1).
             return Err(Nfsstat4::GRACE.into());
         }
@@ -108,8 +108,8 @@ impl Compound<'_> {
 
     /// Learns from a stateid, if it is good for anything, which client asks (4.0).
     pub(crate) fn learn_client(&mut self, stateid: Stateid4, file: FileId) {
-        let tables = self.server.state.read();
-        let right = tables.files.check_io(self.minor, None, stateid, file, false);
+        let part = self.server.state.read(file);
+        let right = part.files().check_io(self.minor, None, stateid, file, false);
         self.client = right.ok().and_then(|right| right.client);
     }
 

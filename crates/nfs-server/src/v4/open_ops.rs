@@ -18,12 +18,14 @@ use super::{Compound, Failure, OpResult, change_info, io_ops};
 use crate::fs::{Attr, FsError, Kind, NewFile, SetAttr, access as right, permits};
 use crate::handle::FileId;
 use crate::reply::ReplyMark;
+use crate::state::client::Clients;
 use crate::state::delegated::Seen;
 use crate::state::delegation::{Want, Wish};
-use crate::state::file::Keeper;
+use crate::state::file::{Files, Keeper};
 use crate::state::open::Share;
 use crate::state::owner::{OwnerId, OwnerKind, Replay, SeqidCheck};
-use crate::state::{ClientId, Conflict, Tables};
+use crate::state::shards::All;
+use crate::state::{ClientId, Conflict, Stop};
 
 const READ: u8 = 1;
 const WRITE: u8 = 2;
@@ -34,22 +36,18 @@ pub(crate) fn open(c: &mut Compound<'_>, args: OpenArgs<'_>) -> OpResult {
     if c.minor == 0 && is_newer_than_v40(&args) {
         return Err(Nfsstat4::BADXDR.into());
     }
-    let tables = &mut *c.server.state.write();
-    let now = c.now.instant;
-    let client = c.client_of(tables, args.owner.clientid)?;
-    let name = args.owner.owner.0;
     if c.minor > 0 {
-        let owner = tables.files.open_owner(client, name);
-        let outcome = run_open(c, tables, current, owner, client, &args);
-        tables.files.abandon_owner(owner);
-        return outcome;
+        let client = c.client.ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
+        return run_open(c, None, current, client, &args);
     }
-    if !tables.files.has_room(&Keeper::Client(client)) {
-        return Err(too_much(c.minor));
-    }
-    let (owner, turn) = tables.files.open_turn(client, name, args.seqid, now, c.effects)?;
-    c.in_turn(tables, owner, turn, args.seqid, Opnum::OPEN, |c, tables| {
-        run_open(c, tables, current, owner, client, &args)
+    let mut all = c.server.state.all();
+    let client = c.client_of(all.clients(), args.owner.clientid)?;
+    let room = Stop::Room(Keeper::Client(client));
+    all.clear(current, room, c.now.instant, c.effects).map_err(|stop| refused(0, stop))?;
+    let (name, now) = (args.owner.owner.0, c.now.instant);
+    let (owner, turn) = all.files().open_turn(client, name, args.seqid, now, c.effects)?;
+    c.in_turn(&mut all, owner, turn, args.seqid, Opnum::OPEN, |c, all| {
+        run_open(c, Some((all, owner)), current, client, &args)
     })
 }
 
@@ -59,20 +57,21 @@ pub(crate) fn open_confirm(c: &mut Compound<'_>, args: OpenConfirmArgs) -> OpRes
         return Err(Nfsstat4::NOTSUPP.into());
     }
     let file = c.file()?;
-    let tables = &mut *c.server.state.write();
-    let (at, owner, turn) = tables.files.confirm_turn(&args.open_stateid, file, args.seqid, c.effects)?;
-    c.renew(tables, at);
-    c.in_turn(tables, owner, turn, args.seqid, Opnum::OPEN_CONFIRM, |c, tables| {
-        let open_stateid = tables.files.confirm(at, &args.open_stateid)?;
+    let mut all = c.server.state.all();
+    let (at, owner, turn) = all.files().confirm_turn(&args.open_stateid, file, args.seqid, c.effects)?;
+    c.renew(&mut all, file, at);
+    c.in_turn(&mut all, owner, turn, args.seqid, Opnum::OPEN_CONFIRM, |c, all| {
+        let open_stateid = all.files().part(file).confirm(at, &args.open_stateid)?;
+        all.files().set_confirmed(owner);
         c.answer(&OpenConfirmOk { open_stateid })
     })
 }
 
 /// OPEN_DOWNGRADE (RFC 7530 §16.19, RFC 8881 §18.18).
 pub(crate) fn open_downgrade(c: &mut Compound<'_>, args: OpenDowngradeArgs) -> OpResult {
-    with_open(c, args.open_stateid, args.seqid, Opnum::OPEN_DOWNGRADE, |c, tables, at| {
+    with_open(c, args.open_stateid, args.seqid, Opnum::OPEN_DOWNGRADE, |c, mut held, at| {
         let Modes { share, .. } = modes(c.minor, args.share_access, args.share_deny)?;
-        let open_stateid = tables.files.downgrade(at, share)?;
+        let open_stateid = held.files().downgrade(at, share)?;
         c.set_stateid(open_stateid);
         c.answer(&OpenDowngradeOk { open_stateid })
     })
@@ -80,8 +79,11 @@ pub(crate) fn open_downgrade(c: &mut Compound<'_>, args: OpenDowngradeArgs) -> O
 
 /// CLOSE (RFC 7530 §16.2, RFC 8881 §18.2).
 pub(crate) fn close(c: &mut Compound<'_>, args: CloseArgs) -> OpResult {
-    with_open(c, args.open_stateid, args.seqid, Opnum::CLOSE, |c, tables, at| {
-        let open_stateid = tables.files.close(at, c.effects)?;
+    with_open(c, args.open_stateid, args.seqid, Opnum::CLOSE, |c, held, at| {
+        let open_stateid = match held {
+            Held::Part(files) => files.close(at, c.effects)?,
+            Held::All(all, file) => all.files().close(file, at, c.effects)?,
+        };
         c.set_stateid(open_stateid);
         c.answer(&CloseOk { open_stateid })
     })
@@ -93,43 +95,59 @@ fn with_open(
     stateid: Stateid4,
     seqid: u32,
     op: Opnum,
-    run: impl FnOnce(&mut Compound<'_>, &mut Tables, u32) -> OpResult,
+    run: impl FnOnce(&mut Compound<'_>, Held<'_, '_>, u32) -> OpResult,
 ) -> OpResult {
     let file = c.file()?;
     let stateid = c.exact_stateid(stateid)?;
-    let tables = &mut *c.server.state.write();
     if c.minor > 0 {
-        let at = tables.files.find_open(c.minor, c.client, &stateid, file)?;
-        return run(c, tables, at);
+        let mut part = c.server.state.write(file);
+        let at = part.files().find_open(c.minor, c.client, &stateid, file)?;
+        return run(c, Held::Part(part.files()), at);
     }
-    let (at, owner, turn) = tables.files.state_turn(&stateid, file, OwnerKind::Open, seqid, op)?;
-    c.renew(tables, at);
-    c.in_turn(tables, owner, turn, seqid, op, |c, tables| {
-        let at = tables.files.find_open(0, None, &stateid, file)?;
-        run(c, tables, at)
+    let mut all = c.server.state.all();
+    let (at, owner, turn) = all.files().state_turn(&stateid, file, OwnerKind::Open, seqid, op)?;
+    c.renew(&mut all, file, at);
+    c.in_turn(&mut all, owner, turn, seqid, op, |c, all| {
+        let at = all.files().part(file).find_open(0, None, &stateid, file)?;
+        run(c, Held::All(all, file), at)
     })
+}
+
+/// What an operation has locked: the part of its file, or in 4.0, where owners have sequences, everything.
+pub(super) enum Held<'h, 'a> {
+    Part(&'h mut Files),
+    All(&'h mut All<'a>, FileId),
+}
+
+impl Held<'_, '_> {
+    /// What is held on the file.
+    pub(super) fn files(&mut self) -> &mut Files {
+        match self {
+            Self::Part(files) => files,
+            Self::All(all, file) => all.files().part(*file),
+        }
+    }
 }
 
 impl Compound<'_> {
     /// The client of an operation that names an owner: that of the session, or in 4.0 the one named, whose lease is
     /// renewed.
-    pub(crate) fn client_of(&mut self, tables: &Tables, named: u64) -> Result<ClientId, Failure> {
+    pub(crate) fn client_of(&mut self, clients: &Clients, named: u64) -> Result<ClientId, Failure> {
         if self.minor > 0 {
             return self.client.ok_or(Nfsstat4::OP_NOT_IN_SESSION.into());
         }
         let client = ClientId(named);
-        tables.clients.check(client)?;
-        tables.clients.renew(client, self.now.instant);
+        clients.check(client)?;
+        clients.renew(client, self.now.instant);
         self.client = Some(client);
         Ok(client)
     }
 
     /// Renews the lease of a state's client (4.0).
-    pub(crate) fn renew(&mut self, tables: &Tables, at: u32) {
-        if let Some(client) = tables.files.client_of(at)
-            && self.minor == 0
-        {
-            tables.clients.renew(client, self.now.instant);
+    pub(crate) fn renew(&mut self, all: &mut All<'_>, file: FileId, at: u32) {
+        let (clients, files) = all.split();
+        if let Some(client) = files.part(file).client_of(at) {
+            clients.renew(client, self.now.instant);
             self.client = Some(client);
         }
     }
@@ -140,12 +158,12 @@ impl Compound<'_> {
     /// OPEN with its sequence number.
     pub(crate) fn in_turn(
         &mut self,
-        tables: &mut Tables,
+        all: &mut All<'_>,
         owner: OwnerId,
         turn: SeqidCheck,
         seqid: u32,
         op: Opnum,
-        run: impl FnOnce(&mut Self, &mut Tables) -> OpResult,
+        run: impl FnOnce(&mut Self, &mut All<'_>) -> OpResult,
     ) -> OpResult {
         let request = if op == Opnum::OPEN { self.fingerprint() } else { 0 };
         if let SeqidCheck::Replay(replay) = turn
@@ -154,9 +172,9 @@ impl Compound<'_> {
             return self.replay(&replay);
         }
         let mark = self.reply.mark();
-        let outcome = run(self, tables);
+        let outcome = run(self, all);
         let replay = self.replay_of(op, request, mark, &outcome);
-        tables.files.record_turn(owner, seqid, replay, self.now.instant);
+        all.files().record_turn(owner, seqid, replay, self.now.instant);
         outcome
     }
 
@@ -191,9 +209,13 @@ impl Compound<'_> {
     }
 }
 
-/// What a client is told that holds as much as it may: to come back when it holds less.
-pub(crate) fn too_much(minor: u32) -> Failure {
-    if minor == 0 { Nfsstat4::RESOURCE.into() } else { Nfsstat4::DELAY.into() }
+/// The status for what could not be cleared away. Who holds as much as it may comes back when it holds less.
+pub(crate) fn refused(minor: u32, stop: Stop) -> Failure {
+    match stop {
+        Stop::Status(status) => status.into(),
+        Stop::Room(_) if minor == 0 => Nfsstat4::RESOURCE.into(),
+        Stop::Room(_) | Stop::Courtesy(_) => Nfsstat4::DELAY.into(),
+    }
 }
 
 /// The file of an OPEN.
@@ -219,107 +241,55 @@ impl OpenTarget {
     }
 }
 
+/// `all`: in 4.0, everything, and the owner's sequence.
 fn run_open(
     c: &mut Compound<'_>,
-    tables: &mut Tables,
+    mut all: Option<(&mut All<'_>, OwnerId)>,
     current: FileId,
-    owner: OwnerId,
     client: ClientId,
     args: &OpenArgs<'_>,
 ) -> OpResult {
-    let Modes { share, want, times, only_one } = modes(c.minor, args.share_access, args.share_deny)?;
-    let reclaim = matches!(args.claim, OpenClaim4::Previous(_));
-    match args.claim {
-        OpenClaim4::DelegatePrev(_) | OpenClaim4::DelegPrevFh => return Err(Nfsstat4::NOTSUPP.into()),
-        OpenClaim4::Previous(_) => tables.clients.may_reclaim(client)?,
-        // Valid during the grace period, too (RFC 8881 §18.16.3).
-        OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) if c.minor > 0 => {}
-        _ => tables.clients.may_claim(client)?,
+    let modes = modes(c.minor, args.share_access, args.share_deny)?;
+    let state = &c.server.state;
+    match &mut all {
+        Some((all, _)) => check_claim(c, all.clients(), client, args)?,
+        None => check_claim(c, state.clients().clients(), client, args)?,
     }
     let found = find(c, current, args)?;
     c.made_in = found.created.then_some(current);
-    let (fs, node) = c.server.exports.file(found.file)?;
     if !found.created {
-        check_access(c, &found, share)?;
+        check_access(c, &found, modes.share)?;
     }
-    let now = c.now.instant;
-    let Tables { clients, files } = tables;
-    match args.claim {
-        OpenClaim4::DelegateCur(claim) => {
-            files.check_delegation(c.minor, client, &claim.delegate_stateid, found.file)?;
+    let opened = loop {
+        let outcome = match &mut all {
+            Some((all, owner)) => {
+                let (clients, files) = all.split();
+                let turn = Some((*owner, files.is_confirmed(*owner)));
+                let opened = settle(c, clients, files.part(found.file), &found, client, turn, &modes, args);
+                files.settle(found.file);
+                if opened.is_ok() && matches!(args.claim, OpenClaim4::Previous(_)) {
+                    files.set_confirmed(*owner);
+                }
+                opened
+            }
+            None => {
+                let mut part = state.write(found.file);
+                let (clients, files) = part.split();
+                settle(c, clients, files, &found, client, None, &modes, args)
+            }
+        };
+        let stop = match outcome {
+            Ok(opened) => break opened,
+            Err(stop) => stop,
+        };
+        match &mut all {
+            Some((all, _)) => all.clear(found.file, stop, c.now.instant, c.effects),
+            None => state.clear(found.file, stop, c.now.instant, c.effects),
         }
-        OpenClaim4::DelegCurFh(stateid) => {
-            let stateid = c.stateid(stateid)?;
-            files.check_delegation(c.minor, client, &stateid, found.file)?;
-        }
-        _ => {}
-    }
-    let needed = Share { access: share.access | if found.truncate { WRITE } else { 0 }, ..share };
-    match files.check_share(clients, client, found.file, needed, now, c.effects) {
-        Err(_) if reclaim => return Err(Nfsstat4::RECLAIM_CONFLICT.into()),
-        checked => checked?,
-    }
-    let changes = needed.access & WRITE != 0 || share.deny & READ != 0;
-    let conflict = if changes { Conflict::Change } else { Conflict::Read };
-    files.recall(clients, found.file, conflict, Some(client), found.truncate, now, c.effects)?;
-    if found.truncate {
-        let set = SetAttr { size: Some(0), ..SetAttr::default() };
-        fs.set_attr(c.who, node, &set, None, true, c.now.wall)?;
-    }
-
-    if !files.has_room(&Keeper::Client(client)) {
-        return Err(too_much(c.minor));
-    }
-    fs.hold(node)?;
-    let (stateid, new) = files.open(c.minor == 0, owner, found.file, share, c.who.uid);
-    if !new {
-        fs.release(node);
-    }
-    if reclaim {
-        files.set_confirmed(owner);
-    }
-    let confirmed = files.is_confirmed(owner);
-    let attr = fs.attr(node)?;
-    let may_read = found.created || permits(&attr, c.who, right::READ);
-    let wish = Wish {
-        client,
-        v40: c.minor == 0,
-        file: found.file,
-        want,
-        access: share.access,
-        // Under a delegation its holder reads, too: unchecked only where OPEN would let it.
-        uid: if may_read { c.who.uid } else { u32::MAX },
-        may_write: may_write(c, &found),
-        times,
-        seen: Seen::from(&attr),
+        .map_err(|stop| refused(c.minor, stop))?;
     };
-    let promise = match args.claim {
-        OpenClaim4::Previous(OpenDelegationType4::None | OpenDelegationType4::NoneExt) => Promise::None,
-        OpenClaim4::Previous(kind) => {
-            let write = matches!(kind, OpenDelegationType4::Write | OpenDelegationType4::WriteAttrs);
-            fs.hold(node)?;
-            let (stateid, recall) = files.redelegate(clients, &wish, write, now, c.effects);
-            Promise::Granted { stateid, write, times, recall }
-        }
-        // The client is about to return the one it has.
-        OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => Promise::None,
-        _ if !confirmed => Promise::None,
-        _ => Promise::new(files.delegate(clients, &wish, now, || fs.hold(node).is_ok()), times),
-    };
+    let Opened { stateid, confirmed, promise, replaced } = opened;
     deleg_ops::note(c, &promise);
-    // Instead of an open, if the delegation allows all that the open would, and denies no more.
-    let replaced = match promise {
-        Promise::Granted { stateid, write, recall: false, .. }
-            if only_one && new && share.deny == 0 && (write || share.access & WRITE == 0) =>
-        {
-            Some(stateid)
-        }
-        _ => None,
-    };
-    if replaced.is_some() {
-        let at = files.find_open(c.minor, Some(client), &stateid, found.file)?;
-        files.close(at, c.effects)?;
-    }
     let returned = if replaced.is_some() { Stateid4::ANONYMOUS } else { stateid };
     let rflags = OPEN_RESULT_LOCKTYPE_POSIX
         | if replaced.is_some() { OPEN_RESULT_NO_OPEN_STATEID } else { 0 }
@@ -336,11 +306,126 @@ fn run_open(
     })
 }
 
+/// Whether the client may open anything now.
+fn check_claim(c: &Compound<'_>, clients: &Clients, client: ClientId, args: &OpenArgs<'_>) -> OpResult {
+    match args.claim {
+        OpenClaim4::DelegatePrev(_) | OpenClaim4::DelegPrevFh => return Err(Nfsstat4::NOTSUPP.into()),
+        OpenClaim4::Previous(_) => clients.may_reclaim(client)?,
+        // Valid during the grace period, too (RFC 8881 §18.16.3).
+        OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) if c.minor > 0 => {}
+        _ => clients.may_claim(client)?,
+    }
+    Ok(())
+}
+
+/// What an OPEN led to.
+struct Opened {
+    stateid: Stateid4,
+    /// Whether the owner need not confirm.
+    confirmed: bool,
+    promise: Promise,
+    /// The stateid of the delegation that takes the place of the open.
+    replaced: Option<Stateid4>,
+}
+
+/// Opens a file that is there, and may be opened by its permissions. What is stopped has changed nothing.
+#[allow(clippy::too_many_arguments)]
+fn settle(
+    c: &mut Compound<'_>,
+    clients: &Clients,
+    files: &mut Files,
+    found: &OpenTarget,
+    client: ClientId,
+    turn: Option<(OwnerId, bool)>,
+    modes: &Modes,
+    args: &OpenArgs<'_>,
+) -> Result<Opened, Stop> {
+    let Modes { share, want, times, only_one } = *modes;
+    let reclaim = matches!(args.claim, OpenClaim4::Previous(_));
+    let (fs, node) = c.server.exports.file(found.file)?;
+    let now = c.now.instant;
+    let under = match args.claim {
+        OpenClaim4::DelegateCur(claim) => Some(claim.delegate_stateid),
+        OpenClaim4::DelegCurFh(stateid) => Some(c.stateid(stateid)?),
+        _ => None,
+    };
+    if let Some(stateid) = under {
+        files.check_delegation(c.minor, client, &stateid, found.file)?;
+    }
+    let needed = Share { access: share.access | if found.truncate { WRITE } else { 0 }, ..share };
+    match files.check_share(clients, client, found.file, needed, now) {
+        Err(Stop::Status(_)) if reclaim => return Err(Nfsstat4::RECLAIM_CONFLICT.into()),
+        checked => checked?,
+    }
+    let changes = needed.access & WRITE != 0 || share.deny & READ != 0;
+    let conflict = if changes { Conflict::Change } else { Conflict::Read };
+    files.recall(clients, found.file, conflict, Some(client), found.truncate, now, c.effects)?;
+    let keeper = Keeper::Client(client);
+    if !files.has_room(&keeper) {
+        return Err(Stop::Room(keeper));
+    }
+    if found.truncate {
+        let set = SetAttr { size: Some(0), ..SetAttr::default() };
+        fs.set_attr(c.who, node, &set, None, true, c.now.wall)?;
+    }
+
+    fs.hold(node)?;
+    let confirmed = reclaim || turn.is_none_or(|(_, confirmed)| confirmed);
+    let turn = turn.map(|(turn, _)| (turn, confirmed));
+    let owner = files.open_owner(client, args.owner.owner.0, turn);
+    let (stateid, new) = files.open(c.minor == 0, owner, found.file, share, c.who.uid);
+    if !new {
+        fs.release(node);
+    }
+    let attr = fs.attr(node)?;
+    let may_read = found.created || permits(&attr, c.who, right::READ);
+    let wish = Wish {
+        client,
+        v40: c.minor == 0,
+        file: found.file,
+        want,
+        access: share.access,
+        // Under a delegation its holder reads, too: unchecked only where OPEN would let it.
+        uid: if may_read { c.who.uid } else { u32::MAX },
+        may_write: may_write(c, found),
+        times,
+        seen: Seen::from(&attr),
+    };
+    let promise = match args.claim {
+        OpenClaim4::Previous(OpenDelegationType4::None | OpenDelegationType4::NoneExt) => Promise::None,
+        OpenClaim4::Previous(kind) => {
+            let write = matches!(kind, OpenDelegationType4::Write | OpenDelegationType4::WriteAttrs);
+            fs.hold(node)?;
+            let (stateid, recall) = files.redelegate(clients, &wish, write, now, c.effects);
+            Promise::Granted { stateid, write, times, recall }
+        }
+        // The client is about to return the one it has.
+        OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => Promise::None,
+        _ if !confirmed => Promise::None,
+        _ => Promise::new(files.delegate(clients, &wish, now, || fs.hold(node).is_ok()), times),
+    };
+    // Instead of an open, if the delegation allows all that the open would, and denies no more.
+    let replaced = match promise {
+        Promise::Granted { stateid, write, recall: false, .. }
+            if only_one && new && share.deny == 0 && (write || share.access & WRITE == 0) =>
+        {
+            Some(stateid)
+        }
+        _ => None,
+    };
+    if replaced.is_some() {
+        let at = files.find_open(c.minor, Some(client), &stateid, found.file)?;
+        files.close(at, c.effects)?;
+    }
+    Ok(Opened { stateid, confirmed, promise, replaced })
+}
+
 /// Flags by which a client says what delegation it wants: of 4.1, and of 4.2 (RFC 9754).
 const WANTS: u32 = WANT_DELEG_MASK | WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL | WANT_PUSH_DELEG_WHEN_UNCONTENDED;
 const WANTS_OF_42: u32 = WANT_DELEG_TIMESTAMPS | WANT_OPEN_XOR_DELEGATION;
 
 /// What `share_access` and `share_deny` say.
+#[derive(Clone, Copy)]
 struct Modes {
     share: Share,
     want: Want,

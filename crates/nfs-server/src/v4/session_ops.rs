@@ -12,10 +12,10 @@ use crate::cred::Credentials;
 use crate::moment::Moment;
 use crate::peer::Peer;
 use crate::shared::Shared;
+use crate::state::ClientId;
 use crate::state::backchannel::{BackConnection, Credential};
 use crate::state::client::{CreateSession, ExchangeId, Principal};
 use crate::state::session::{Begun, Request};
-use crate::state::{ClientId, Tables};
 
 /// A leading SEQUENCE: finds the session and claims the slot.
 #[inline]
@@ -49,7 +49,8 @@ pub(crate) fn exchange_id(c: &mut Compound<'_>, args: ExchangeIdArgs<'_>) -> OpR
         minor: c.minor,
     };
     let exchanged = {
-        let Tables { clients, files } = &mut *c.server.state.write();
+        let mut all = c.server.state.all();
+        let (clients, files) = all.split();
         clients.exchange_id(files, &request, Principal::from(c.who), c.now.instant, c.effects)?
     };
     c.client = c.client.or(Some(exchanged.client));
@@ -75,7 +76,8 @@ pub(crate) fn create_session(c: &mut Compound<'_>, args: CreateSessionArgs<'_>) 
     let (connection, back) = (c.peer.connection, back_connection(c.peer));
     let request = CreateSession { args: &args, minor: c.minor, connection, back };
     let created = {
-        let Tables { clients, files } = &mut *c.server.state.write();
+        let mut all = c.server.state.all();
+        let (clients, files) = all.split();
         clients.create_session(files, request, Principal::from(c.who), c.now.instant, c.effects)?
     };
     c.client = c.client.or(Some(ClientId(args.clientid)));
@@ -84,7 +86,7 @@ pub(crate) fn create_session(c: &mut Compound<'_>, args: CreateSessionArgs<'_>) 
 
 pub(crate) fn destroy_session(c: &mut Compound<'_>, args: DestroySessionArgs) -> OpResult {
     let own = c.session.as_ref().filter(|(session, _)| session.id() == args.sessionid).map(|(_, slot)| *slot);
-    c.server.state.write().clients.destroy_session(&args.sessionid, c.peer.connection, own)?;
+    c.server.state.all().clients().destroy_session(&args.sessionid, c.peer.connection, own)?;
     Ok(())
 }
 
@@ -92,7 +94,7 @@ pub(crate) fn bind_conn_to_session(c: &mut Compound<'_>, args: BindConnToSession
     let session = c.server.state.session(&args.sessid).ok_or(Nfsstat4::BADSESSION)?;
     let dir = session.bind(c.peer.connection, back_connection(c.peer), args.dir)?;
     c.client = c.client.or(Some(session.client()));
-    c.server.state.write().clients.back_channel_changed(session.client(), c.effects);
+    c.server.state.all().clients().back_channel_changed(session.client(), c.effects);
     c.answer(&BindConnToSessionOk { sessid: args.sessid, dir, use_conn_in_rdma_mode: false })
 }
 
@@ -107,13 +109,14 @@ pub(crate) fn backchannel_ctl(c: &mut Compound<'_>, args: BackchannelCtlArgs<'_>
         }
     }
     let client = session.client();
-    c.server.state.write().clients.back_channel_changed(client, c.effects);
+    c.server.state.all().clients().back_channel_changed(client, c.effects);
     Ok(())
 }
 
 pub(crate) fn destroy_clientid(c: &mut Compound<'_>, args: DestroyClientidArgs) -> OpResult {
     let own = c.session.as_ref().map(|(session, _)| session.client());
-    let Tables { clients, files } = &mut *c.server.state.write();
+    let mut all = c.server.state.all();
+    let (clients, files) = all.split();
     clients.destroy_clientid(files, ClientId(args.clientid), own, c.now.instant, c.effects)?;
     Ok(())
 }
@@ -126,7 +129,7 @@ pub(crate) fn reclaim_complete(c: &mut Compound<'_>, args: ReclaimCompleteArgs) 
         return Ok(());
     }
     let (session, _) = c.session.as_ref().ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
-    c.server.state.write().clients.reclaim_complete(session.client())?;
+    c.server.state.all().clients().reclaim_complete(session.client())?;
     Ok(())
 }
 

@@ -227,8 +227,9 @@ impl<'s> Client<'s> {
 
 /// Opens the root of the exports for a client, behind the protocol's back.
 pub(crate) fn open_something(server: &Shared, client: ClientId) {
-    let files = &mut server.state.write().files;
-    let owner = files.open_owner(client, b"owner");
+    let mut part = server.state.write(server.exports.root());
+    let files = part.files();
+    let owner = files.open_owner(client, b"owner", None);
     files.open(false, owner, server.exports.root(), Share { access: 1, deny: 0 }, 0);
 }
 

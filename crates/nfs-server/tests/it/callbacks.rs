@@ -433,7 +433,12 @@ fn a_client_of_40_is_called_at_its_own_address() {
     assert!(probe.recall.is_none());
     callbacks.answer(&probe);
     let start = Instant::now();
-    while !server.shared().state.read().clients.callback_up(benchmaster_nfs_server::state::ClientId(clientid))
+    while !server
+        .shared()
+        .state
+        .clients()
+        .clients()
+        .callback_up(benchmaster_nfs_server::state::ClientId(clientid))
     {
         assert!(start.elapsed() < PATIENCE, "the path is up");
         std::thread::sleep(Duration::from_millis(5));

@@ -80,10 +80,10 @@ fn a_client_of_40_that_cannot_be_reached_is_down() {
     let silent = Service::new();
     for address in [Some(closed), Some(silent.address()), None] {
         let client = server.client40(address, 1);
-        server.state.write().clients.callback_probed(client, true);
+        server.state.all().clients().callback_probed(client, true);
         server.callbacks.submit(client, Callback::Probe);
         eventually("down", || !server.up(client));
-        server.change(|Tables { clients, files }, effects| clients.expire(files, client, effects));
+        server.change(|all, effects| all.drop_client(client, effects));
     }
 }
 

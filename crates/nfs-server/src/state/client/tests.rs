@@ -13,7 +13,7 @@ pub(super) const ONE: ConnectionId = ConnectionId(1);
 /// Clients with a clock that the test moves.
 pub(super) struct World {
     pub(super) clients: Clients,
-    pub(super) files: Files,
+    pub(super) files: AllFiles<'static>,
     pub(super) effects: Effects,
     pub(super) now: Instant,
     /// Where requests come from.
@@ -32,7 +32,8 @@ impl World {
         let boot = 0x1111_2222_3333_4444;
         let known = known.iter().map(|name| name.to_vec()).collect();
         let clients = Clients::new(&config, boot, Arc::new(Sessions::new(boot)), now, known);
-        let files = Files::new(&config, boot);
+        let unused = Clients::new(&config, boot, Arc::new(Sessions::new(boot)), now, Vec::new());
+        let files = AllFiles::alone(&config, boot, unused);
         Self { clients, files, effects: Effects::new(), now, host: [192, 0, 2, 1].into() }
     }
 

@@ -7,7 +7,7 @@ use benchmaster_nfs_proto::v4::{Nfsstat4, Verifier4};
 
 use super::record::{CallbackTarget, Client, Kind, Principal, Setclientid};
 use super::{ClientId, Clients, NewRecord};
-use crate::state::file::Files;
+use crate::state::shards::AllFiles;
 use crate::state::{Callback, Effect, Effects};
 
 /// Arguments of SETCLIENTID.
@@ -36,7 +36,7 @@ impl Clients {
     /// SETCLIENTID: client id and verifier for SETCLIENTID_CONFIRM.
     pub fn setclientid(
         &mut self,
-        files: &mut Files,
+        files: &mut AllFiles<'_>,
         args: SetClientId<'_>,
         principal: Principal,
         now: Instant,
@@ -93,7 +93,7 @@ impl Clients {
     /// SETCLIENTID_CONFIRM: makes a client record valid and drops the one it replaces.
     pub fn setclientid_confirm(
         &mut self,
-        files: &mut Files,
+        files: &mut AllFiles<'_>,
         id: ClientId,
         confirm: Verifier4,
         principal: Principal,
@@ -130,7 +130,7 @@ impl Clients {
     }
 
     /// Whether another principal's client of the same name has opened something since SETCLIENTID.
-    fn name_in_use(&self, files: &Files, id: ClientId, principal: Principal, now: Instant) -> bool {
+    fn name_in_use(&self, files: &AllFiles<'_>, id: ClientId, principal: Principal, now: Instant) -> bool {
         let owner = self.by_id.get(&id).map(|client| client.owner.as_slice()).unwrap_or_default();
         let Some(other) = self.owner_records(0, owner).confirmed else { return false };
         self.by_id.get(&other).is_some_and(|client| client.principal != principal)
@@ -141,7 +141,7 @@ impl Clients {
     /// RENEW: CB_PATH_DOWN (after renewing) when the client holds delegations that cannot be recalled.
     pub fn renew_operation(
         &self,
-        files: &Files,
+        files: &AllFiles<'_>,
         id: ClientId,
         principal: Principal,
         now: Instant,

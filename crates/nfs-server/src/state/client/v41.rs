@@ -15,8 +15,8 @@ use super::budget::Kept;
 use super::record::{Kind, Principal, Sessioned};
 use super::{ClientId, Clients, NewRecord, kept};
 use crate::state::backchannel::{BackChannel, BackConnection, Credential};
-use crate::state::file::Files;
 use crate::state::session::{MIN_REPLY, MIN_REQUEST, Session};
+use crate::state::shards::AllFiles;
 use crate::state::{Callback, ConnectionId, Effect, Effects};
 
 /// `eir_sequenceid` of every new client.
@@ -78,7 +78,7 @@ impl Clients {
     /// EXCHANGE_ID, by the nine cases of RFC 8881 §18.35.4.
     pub fn exchange_id(
         &mut self,
-        files: &mut Files,
+        files: &mut AllFiles<'_>,
         args: &ExchangeId<'_>,
         principal: Principal,
         now: Instant,
@@ -131,7 +131,7 @@ impl Clients {
     /// client that counts successes only.
     pub fn create_session(
         &mut self,
-        files: &mut Files,
+        files: &mut AllFiles<'_>,
         request: CreateSession<'_>,
         principal: Principal,
         now: Instant,
@@ -157,7 +157,7 @@ impl Clients {
     /// Confirms the client and creates the session: the last two phases of CREATE_SESSION.
     fn make_session(
         &mut self,
-        files: &mut Files,
+        files: &mut AllFiles<'_>,
         request: CreateSession<'_>,
         principal: Principal,
         now: Instant,
@@ -252,7 +252,7 @@ impl Clients {
     /// DESTROY_CLIENTID; `own` is the client whose session the request runs in.
     pub fn destroy_clientid(
         &mut self,
-        files: &mut Files,
+        files: &mut AllFiles<'_>,
         id: ClientId,
         own: Option<ClientId>,
         now: Instant,

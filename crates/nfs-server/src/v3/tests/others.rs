@@ -24,10 +24,10 @@ fn delegate(client: &testing::Client<'_>, file: &[u8], write: bool) {
         times: false,
         seen: Seen::from(&client.server.exports.file(file).and_then(|(fs, node)| fs.attr(node)).unwrap()),
     };
-    let mut tables = client.server.state.write();
-    let tables = &mut *tables;
+    let mut part = client.server.state.write(file);
+    let (clients, files) = part.split();
     let mut effects = Effects::new();
-    tables.files.redelegate(&tables.clients, &wish, write, client.now.instant, &mut effects);
+    files.redelegate(clients, &wish, write, client.now.instant, &mut effects);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn delegations_of_others_are_recalled_first() {
     assert_eq!(caller.refused((PROGRAM, crate::v2::serve), setattr, e.buffer()), Refusal::NoReply);
 
     let mut effects = Effects::new();
-    server.state.write().files.purge_client(ClientId(holder.clientid), &mut effects);
+    server.state.all().files().purge_client(ClientId(holder.clientid), &mut effects);
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Release(_))));
     assert_eq!(caller.write(&file, 0, b"x").status(), Nfsstat3::OK);
 
@@ -136,8 +136,9 @@ fn deny_modes_of_others_are_kept() {
     let holder = testing::Client::with_session(&server, 1, 9);
     let (_, id) = crate::handle::decode(&file).unwrap();
     {
-        let files = &mut server.state.write().files;
-        let owner = files.open_owner(ClientId(holder.clientid), b"owner");
+        let mut part = server.state.write(id);
+        let files = part.files();
+        let owner = files.open_owner(ClientId(holder.clientid), b"owner", None);
         files.open(false, owner, id, Share { access: READ, deny: WRITE }, 0);
     }
     assert!(caller.read(&file, 0, 1).is_ok());

@@ -230,12 +230,12 @@ fn sequence_renews_the_lease_and_an_expired_client_has_no_session() {
     let mut client = Client::with_session(&server, 1, 1);
     let id = ClientId(client.clientid);
     client.wait(Duration::from_secs(100));
-    assert!(server.state.read().clients.is_courtesy(id, client.now.instant));
+    assert!(server.state.clients().clients().is_courtesy(id, client.now.instant));
     assert_eq!(client.run(&[ROOT]).status(), Nfsstat4::OK, "by courtesy");
-    assert!(!server.state.read().clients.is_courtesy(id, client.now.instant));
+    assert!(!server.state.clients().clients().is_courtesy(id, client.now.instant));
     {
-        let mut tables = server.state.write();
-        let Tables { clients, files } = &mut *tables;
+        let mut all = server.state.all();
+        let (clients, files) = all.split();
         clients.expire(files, id, &mut client.effects);
     }
     assert_eq!(client.run(&[ROOT]).status(), Nfsstat4::BADSESSION);

@@ -57,7 +57,7 @@ impl<'s> Holder<'s> {
 
     /// Whether callbacks reach it (4.0; sessions of tests have a back channel).
     fn callback(&self, up: bool) {
-        self.c.server.state.write().clients.callback_probed(self.id(), up);
+        self.c.server.state.all().clients().callback_probed(self.id(), up);
     }
 
     fn open_args<'a>(

@@ -16,6 +16,8 @@ fn target(port: u16) -> CallbackTarget {
     }
 }
 
+const FILE: FileId = FileId { export: 0, ino: 5, generation: 1 };
+
 impl World {
     fn set(&mut self, owner: &str, verifier: u8, uid: u32) -> Result<(ClientId, Verifier4), ClidInUse> {
         self.set_with(owner, verifier, uid, target(1))
@@ -46,10 +48,11 @@ impl World {
 
     /// An open of the client; its place.
     fn open_for(&mut self, id: ClientId) -> u32 {
-        let owner = self.files.open_owner(id, b"owner");
-        let file = FileId { export: 0, ino: 5, generation: 1 };
-        let (stateid, _) = self.files.open(false, owner, file, Share { access: 1, deny: 0 }, 7);
-        self.files.find_open(1, Some(id), &stateid, file).unwrap()
+        let file = FILE;
+        let files = self.files.part(file);
+        let owner = files.open_owner(id, b"owner", None);
+        let (stateid, _) = files.open(false, owner, file, Share { access: 1, deny: 0 }, 7);
+        files.find_open(1, Some(id), &stateid, file).unwrap()
     }
 
     fn renew40(&self, id: ClientId, uid: u32) -> Result<(), Nfsstat4> {
@@ -156,7 +159,7 @@ fn the_name_of_a_live_client_is_not_for_others() {
     assert_eq!(w.confirm40(early, 8), Err(Nfsstat4::CLID_INUSE), "opened something since");
     assert_eq!(w.clients.check(id), Ok(()));
     // With its last open the name is free again: the old record goes with the confirmation of the new one.
-    w.files.close(open, &mut w.effects).unwrap();
+    w.files.part(FILE).close(open, &mut w.effects).unwrap();
     let other = w.set("a", 1, 8).unwrap();
     assert_eq!(w.clients.check(id), Ok(()));
     assert_eq!(w.confirm40(other, 8), Ok(()));

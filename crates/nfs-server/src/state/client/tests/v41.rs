@@ -389,9 +389,9 @@ fn the_flags_of_sequence_tell_about_callbacks_and_revocation() {
     let flags = |w: &World| w.clients.by_id[&client].lease.flags();
     assert!(w.clients.callback_up(client));
     assert_eq!(flags(&w), 0);
-    w.clients.revoked_delegations(client, 2);
+    w.clients.revoked_delegations(client, true);
     assert_eq!(flags(&w), SEQ_STATUS_RECALLABLE_STATE_REVOKED);
-    w.clients.revoked_delegations(client, 0);
+    w.clients.revoked_delegations(client, false);
     assert_eq!(flags(&w), 0);
     session.back().lock().remove(ONE);
     assert!(!w.clients.callback_up(client));

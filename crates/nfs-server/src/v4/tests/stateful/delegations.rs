@@ -88,7 +88,7 @@ fn a_writer_waits_until_others_have_returned_theirs() {
         assert_eq!(two.open("file", R, 0).delegation, None);
         assert_eq!(give_back(&mut one, "file", stateid), Nfsstat4::OK);
         two.open("file", W, 0);
-        let counts = server.state.read().files.delegation_counts(one.id());
+        let counts = server.state.all().files().delegation_counts(one.id());
         assert_eq!(counts, DelegationCounts { granted: 1, held: 0, recalled: 1, returned: 1, revoked: 0 });
     }
 }
@@ -219,9 +219,9 @@ fn what_is_not_returned_is_revoked() {
         two.callbacks();
         // The grant had not been seen yet: the recall is repeated.
         let answer = |status, now| {
-            let mut tables = server.state.write();
-            let tables = &mut *tables;
-            tables.files.recall_answered(one.id(), held, status, now);
+            let mut part = server.state.write_of(&held);
+            let (clients, files) = part.split();
+            files.recall_answered(clients, one.id(), held, status, now);
         };
         let now = one.c.now.instant;
         answer(Nfsstat4::BAD_STATEID, now);
@@ -243,7 +243,7 @@ fn what_is_not_returned_is_revoked() {
         assert_eq!(one.read("file", held), using);
         assert_eq!(give_back(&mut one, "file", held), returning);
         assert_eq!(one.read("file", opened.stateid), Nfsstat4::OK, "the open stays");
-        let counts = server.state.read().files.delegation_counts(one.id());
+        let counts = server.state.all().files().delegation_counts(one.id());
         assert_eq!(counts, DelegationCounts { granted: 1, held: 0, recalled: 1, returned: 0, revoked: 1 });
         // Who does not return them gets none for a while.
         make_file(&one.c, "/export", "next", b"");

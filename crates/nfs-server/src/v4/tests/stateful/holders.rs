@@ -32,8 +32,8 @@ fn look(c: &mut Holder<'_>) -> Result<(u64, u64, i64, i64), Nfsstat4> {
 
 fn answer(c: &Holder<'_>, stateid: Stateid4, answer: Option<HolderAttributes>) -> Vec<Effect> {
     let mut effects = Vec::new();
-    let files = &mut c.c.server.state.write().files;
-    files.attributes_answered(c.id(), stateid, answer, c.c.now.instant, &mut effects);
+    let mut part = c.c.server.state.write_of(&stateid);
+    part.files().attributes_answered(c.id(), stateid, answer, c.c.now.instant, &mut effects);
     effects
 }
 
@@ -216,7 +216,7 @@ fn a_delegation_takes_the_place_of_the_open_where_the_client_says_so() {
     assert_eq!((opened.stateid, write), (Stateid4::ANONYMOUS, false));
     assert_ne!(opened.rflags & OPEN_RESULT_NO_OPEN_STATEID, 0);
     assert_eq!(c.read("file", held), Nfsstat4::OK);
-    assert_eq!(server.state.read().files.counts().states, 1, "no open beside it");
+    assert_eq!(server.state.all().files().counts().states, 1, "no open beside it");
     // Without a delegation, and beside an open that there is, the open is told.
     let second = c.open("file", R | wide, 0);
     assert_eq!((second.delegation, second.rflags & OPEN_RESULT_NO_OPEN_STATEID), (None, 0));

@@ -139,7 +139,7 @@ fn a_lock_denied_names_what_is_in_the_way() {
         unlock(&mut two, "file", free, 30, u64::MAX).unwrap();
         two.close("file", b).unwrap();
         assert_eq!(unlock(&mut one, "file", held, 0, 1), Err(Nfsstat4::BAD_STATEID));
-        assert_eq!(server.state.read().files.counts().files, 0);
+        assert_eq!(server.state.all().files().counts().files, 0);
     }
 }
 
@@ -351,13 +351,13 @@ fn a_lock_that_becomes_free_is_kept_for_who_waited() {
         assert_eq!(waits(three, 2, LockType4::Write), Err(Nfsstat4::DENIED));
         unlock(&mut four, "file", fourth, 0, 10).unwrap();
         assert_eq!(four.callbacks(), []);
-        assert_eq!(server.state.read().files.counts().waiting, 0);
+        assert_eq!(server.state.all().files().counts().waiting, 0);
         all.drain(..);
         let ids: Vec<_> = (1..5).map(|n| Holder::new(&server, minor, n).id()).collect();
-        let mut tables = server.state.write();
-        let tables = &mut *tables;
-        ids.iter().for_each(|id| tables.clients.expire(&mut tables.files, *id, &mut Vec::new()));
-        assert_eq!(tables.files.counts(), Default::default());
+        let mut everything = server.state.all();
+        let (clients, files) = everything.split();
+        ids.iter().for_each(|id| clients.expire(files, *id, &mut Vec::new()));
+        assert_eq!(files.counts(), Default::default());
     }
 }
 

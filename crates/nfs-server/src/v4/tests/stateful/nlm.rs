@@ -1,5 +1,6 @@
 //! One table for the locks of NFSv4 and NLM.
 
+use crate::state::Stop;
 use std::net::Ipv4Addr;
 
 use super::*;
@@ -28,10 +29,18 @@ fn ask(c: &mut Holder<'_>, lock: NlmLock, wait: bool) -> NlmOutcome {
         handle: [].into(),
         cookie: [].into(),
     };
-    let mut tables = c.c.server.state.write();
-    let tables = &mut *tables;
-    let now = c.c.now.instant;
-    tables.files.nlm_lock(&mut tables.clients, lock, wait.then_some(waiter), false, now, &mut c.c.effects)
+    let (state, now) = (&c.c.server.state, c.c.now.instant);
+    loop {
+        let outcome = {
+            let mut part = state.write(lock.file);
+            let (clients, files) = part.split();
+            files.nlm_lock(clients, &lock, wait.then(|| waiter.clone()), false, now, &mut c.c.effects)
+        };
+        match outcome {
+            NlmOutcome::Stop(stop) if state.clear(lock.file, stop, now, &mut c.c.effects).is_ok() => {}
+            outcome => return outcome,
+        }
+    }
 }
 
 #[test]
@@ -43,9 +52,7 @@ fn either_stands_in_the_way_of_the_other() {
         let held = locks::lock(&mut c, "file", open, "l", LockType4::Write, 10, 10).unwrap();
         let whole = lock_of(&c, 1, 0, 0, true);
         assert_eq!(ask(&mut c, whole.clone(), false), NlmOutcome::Denied);
-        let tables = server.state.read();
-        let holder = tables.files.nlm_test(&whole).unwrap();
-        drop(tables);
+        let holder = server.state.read(whole.file).files().nlm_test(&whole).unwrap();
         assert_eq!((holder.write, holder.range), (true, Range { first: 10, last: 19 }));
         assert_eq!(ask(&mut c, whole.clone(), true), NlmOutcome::Blocked);
         assert_eq!(ask(&mut c, whole.clone(), true), NlmOutcome::Blocked);
@@ -54,18 +61,16 @@ fn either_stands_in_the_way_of_the_other() {
         let told = c.callbacks();
         assert!(matches!(&told[..], [Effect::NlmGranted(waiter)] if waiter.lock == whole), "{told:?}");
         assert_eq!(locks::lock(&mut c, "file", open, "l2", LockType4::Read, 5, 1), Err(Nfsstat4::DENIED));
-        let mut tables = server.state.write();
         let (id, range) = (whole.file, Range { first: 0, last: 7 });
-        tables.files.nlm_unlock(id, &owner(1), range, &mut Vec::new());
-        drop(tables);
+        server.state.write(id).files().nlm_unlock(id, &owner(1), range, &mut Vec::new());
         assert!(locks::lock(&mut c, "file", open, "l3", LockType4::Write, 5, 3).is_ok());
         assert_eq!(locks::lock(&mut c, "file", open, "l4", LockType4::Write, 8, 1), Err(Nfsstat4::DENIED));
-        server.state.write().files.nlm_free_all(&host(), &mut Vec::new());
+        server.state.each_part(|part| part.files().nlm_free_all(&host(), &mut Vec::new()));
         assert!(locks::lock(&mut c, "file", open, "l5", LockType4::Write, 8, 1).is_ok());
-        let mut tables = server.state.write();
-        let tables = &mut *tables;
-        tables.clients.expire(&mut tables.files, c.id(), &mut Vec::new());
-        assert_eq!(tables.files.counts(), Default::default());
+        let mut all = server.state.all();
+        let (clients, files) = all.split();
+        clients.expire(files, c.id(), &mut Vec::new());
+        assert_eq!(files.counts(), Default::default());
     }
 }
 
@@ -77,12 +82,12 @@ fn waiting_is_taken_back_and_ends_with_the_host() {
     assert_eq!(ask(&mut c, first.clone(), false), NlmOutcome::Granted);
     let second = lock_of(&c, 2, 5, 10, false);
     assert_eq!(ask(&mut c, second.clone(), true), NlmOutcome::Blocked);
-    assert!(server.state.write().files.nlm_cancel(&second));
-    assert!(!server.state.write().files.nlm_cancel(&second));
+    assert!(server.state.write(second.file).files().nlm_cancel(&second));
+    assert!(!server.state.write(second.file).files().nlm_cancel(&second));
     assert_eq!(ask(&mut c, second, true), NlmOutcome::Blocked);
-    server.state.write().files.nlm_free_all(&host(), &mut c.c.effects);
+    server.state.each_part(|part| part.files().nlm_free_all(&host(), &mut c.c.effects));
     assert_eq!(c.callbacks(), []);
-    assert_eq!(server.state.read().files.counts(), Default::default());
+    assert_eq!(server.state.all().files().counts(), Default::default());
 }
 
 #[test]
@@ -94,10 +99,10 @@ fn a_client_whose_lease_ran_out_gives_way_even_when_nothing_else_is_on_the_file(
     c.c.wait(LEASE * 2);
     let mine = lock_of(&c, 1, 0, 1, true);
     assert_eq!(ask(&mut c, mine.clone(), false), NlmOutcome::Granted);
-    let counts = server.state.read().files.counts();
+    let counts = server.state.all().files().counts();
     assert_eq!((counts.states, counts.files, counts.owners), (0, 1, 1));
-    server.state.write().files.nlm_unlock(mine.file, &mine.owner, mine.range, &mut Vec::new());
-    assert_eq!(server.state.read().files.counts(), Default::default());
+    server.state.write(mine.file).files().nlm_unlock(mine.file, &mine.owner, mine.range, &mut Vec::new());
+    assert_eq!(server.state.all().files().counts(), Default::default());
 }
 
 /// A host that locks without end, under as many names as it likes, gets a share.
@@ -120,7 +125,7 @@ fn what_a_host_locks_is_bounded() {
             let lock = lock_of(&c, if flood == 1 { *n as i32 } else { 0 }, at, 1, false);
             let lock = if flood > 1 { named(lock, *n) } else { lock };
             let lock = NlmLock { exclusive: flood == 3 && *n > 0, ..lock };
-            ask(&mut c, lock, flood == 3) == NlmOutcome::NoLocks
+            matches!(ask(&mut c, lock, flood == 3), NlmOutcome::Stop(Stop::Room(_)))
         });
         assert!(full.is_some_and(|n| n > 500), "{flood}: {full:?}");
         let elsewhere = lock_of(&c, 7, 1 << 50, 1, true);
@@ -128,15 +133,17 @@ fn what_a_host_locks_is_bounded() {
         let theirs =
             NlmLock { owner: NlmOwner { host: other.clone(), ..elsewhere.owner.clone() }, ..elsewhere };
         assert_eq!(ask(&mut c, theirs, false), NlmOutcome::Granted);
-        let files = &mut server.state.write().files;
+        let mut part = server.state.write(c.c.id("/export/file"));
         for n in 0..full.unwrap() {
-            files.nlm_free_all(
+            part.files().nlm_free_all(
                 &NlmHost { name: format!("{n}").into_bytes().into(), ..host() },
                 &mut c.c.effects,
             );
         }
-        files.nlm_free_all(&host(), &mut c.c.effects);
-        files.nlm_free_all(&other, &mut c.c.effects);
-        assert_eq!((files.counts().files, files.counts().owners), (0, 0));
+        part.files().nlm_free_all(&host(), &mut c.c.effects);
+        part.files().nlm_free_all(&other, &mut c.c.effects);
+        drop(part);
+        let counts = server.state.all().files().counts();
+        assert_eq!((counts.files, counts.owners), (0, 0));
     }
 }

@@ -18,7 +18,7 @@ fn share_modes_conflict_by_bits() {
             }
             one.close("file", first.stateid).unwrap();
         }
-        assert_eq!(server.state.read().files.counts().files, 0);
+        assert_eq!(server.state.all().files().counts().files, 0);
     }
 }
 
@@ -391,7 +391,7 @@ mod floods {
             (c.owner, c.seqid) = (format!("owner {n}"), 0);
             assert_eq!(c.try_open("nothing", R, 0).err(), Some(Nfsstat4::NOENT));
         }
-        assert!(server.state.read().files.counts().owners < 1024);
+        assert!(server.state.all().files().counts().owners < 1024);
         Holder::new(&server, 0, 2).open("file", R, 0);
     }
 
@@ -410,13 +410,15 @@ mod floods {
             });
             assert_eq!(refused, Some(full));
             pass(LEASE * 2, &mut [&mut c]);
-            assert_eq!(server.state.read().files.counts().waiting, 0);
+            assert_eq!(server.state.all().files().counts().waiting, 0);
             let mut third = Holder::new(&server, minor, 3);
             third.open("file", R, 0);
         }
     }
 
     fn locks_left(server: &Shared) -> usize {
-        server.state.read().files.ranges()
+        let mut ranges = 0;
+        server.state.each_part(|part| ranges += part.files().ranges());
+        ranges
     }
 }

@@ -66,7 +66,7 @@ fn a_repetition_gets_the_reply_of_before() {
     assert_eq!(c.close("file", narrow), Err(Nfsstat4::BAD_STATEID));
     c.seqid += 1;
     assert_eq!(c.close("file", opened.stateid).err(), None);
-    assert_eq!(server.state.read().files.counts().files, 0);
+    assert_eq!(server.state.all().files().counts().files, 0);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn who_confirms_out_of_sequence_loses_the_open() {
     assert_eq!(c.confirm("file", stateid(&first)), Err(Nfsstat4::BAD_SEQID));
     c.seqid = 10;
     assert_eq!(c.confirm("file", stateid(&first)), Err(Nfsstat4::BAD_STATEID));
-    assert_eq!(server.state.read().files.counts(), Default::default());
+    assert_eq!(server.state.all().files().counts(), Default::default());
 }
 
 #[test]
@@ -175,12 +175,12 @@ fn owners_are_forgotten_when_they_are_not_used() {
     brief.close("file", opened.stateid).unwrap();
     let mut never = Holder { c: client_of_40(&server, 3), owner: "never confirms".into(), seqid: 0 };
     open_with(&mut never, 1, "file");
-    assert_eq!(server.state.read().files.counts().owners, 3);
+    assert_eq!(server.state.all().files().counts().owners, 3);
     pass(LEASE / 2, &mut [&mut c, &mut brief, &mut never]);
-    assert_eq!(server.state.read().files.counts().owners, 3);
+    assert_eq!(server.state.all().files().counts().owners, 3);
     assert_eq!(c.read("file", used.stateid), Nfsstat4::OK);
     pass(LEASE / 2, &mut [&mut c, &mut brief, &mut never]);
-    let counts = server.state.read().files.counts();
+    let counts = server.state.all().files().counts();
     assert_eq!((counts.owners, counts.states, counts.files), (1, 1, 1));
     assert_eq!(c.read("file", used.stateid), Nfsstat4::OK);
     // One that comes back confirms again.

@@ -78,10 +78,10 @@ proptest! {
             let all = Model::union(model.0.iter().flatten());
             for write in [false, true] {
                 let bit = if write { W } else { R };
-                prop_assert_eq!(server.state.read().files.denied(id, write), all.1 & bit != 0);
+                prop_assert_eq!(server.state.denied(id, write), all.1 & bit != 0);
                 for (opens, stateid) in model.0.iter().zip(stateids) {
                     let Some(stateid) = stateid else { continue };
-                    let right = server.state.read().files.check_io(minor, None, stateid, id, write);
+                    let right = server.state.read(id).files().check_io(minor, None, stateid, id, write);
                     prop_assert_eq!(right.is_ok(), Model::union(opens.iter()).0 & bit != 0);
                 }
             }
@@ -91,6 +91,6 @@ proptest! {
                 prop_assert!(c.close("file", stateid).is_ok());
             }
         }
-        prop_assert_eq!(server.state.read().files.counts().files, 0);
+        prop_assert_eq!(server.state.all().files().counts().files, 0);
     }
 }
