@@ -1,6 +1,6 @@
-//! How cost per operation grows, or does not, with connections, files and opens; and memory per file and open.
+//! How cost per operation grows, or does not, with threads, connections, files and opens; and memory per file and open.
 //!
-//! `cargo bench -p benchmaster-nfs-server --bench scaling -- [--only connections|files|opens] [--peer 'ganesha MEM']
+//! `cargo bench -p benchmaster-nfs-server --bench scaling -- [--only threads|connections|files|opens] [--peer 'ganesha MEM']
 //! [--server 'COMMAND'] [--files 1000000] [--opens 1000000] [--seconds 1]`, where COMMAND serves `/export` on TCP port `{port}`.
 
 #![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
@@ -8,10 +8,13 @@
 
 mod load;
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use load::calls::{Kind, Prepared, prepare};
+use benchmaster_nfs_server::{Server, ServerConfig};
+use load::calls::{APART, Kind, Prepared, Target, prepare};
+use load::direct::{self, Direct, additions};
 use load::engine::{Outcome, Until, run};
 use load::peers::{Peer, Process, enter_namespace};
 use load::process::resident;
@@ -30,10 +33,17 @@ fn main() -> Result<()> {
     if !std::env::args().any(|arg| arg == "--bench") {
         return Ok(());
     }
+    let only = option("--only").unwrap_or_default();
+    let time = Duration::from_secs_f64(option("--seconds").map_or(Ok(1.0), |text| text.parse())?);
+    if "threads".contains(&only) {
+        threads(time)?;
+    }
+    if only == "threads" {
+        return Ok(());
+    }
     enter_namespace()?;
     let number = |name: &str, otherwise: u64| option(name).map_or(Ok(otherwise), |text| text.parse());
     let (files, opens) = (number("--files", 1_000_000)?, number("--opens", 1_000_000)?);
-    let time = Duration::from_secs_f64(option("--seconds").map_or(Ok(1.0), |text| text.parse())?);
     let name = option("--peer").unwrap_or_else(|| Peer::Ours.name().into());
     let peer = Peer::ALL.into_iter().find(|peer| peer.name() == name).context("--peer: no such server")?;
     // Descriptors for a thousand connections on both sides.
@@ -41,7 +51,6 @@ fn main() -> Result<()> {
     let limit = rustix::process::Rlimit { current: limit.maximum, ..limit };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)?;
 
-    let only = option("--only").unwrap_or_default();
     if "connections".contains(&only) {
         connections(peer, time)?;
     }
@@ -63,6 +72,73 @@ fn main() -> Result<()> {
         grow(peer, Kind::Open, Version::V41, opens, time, others)?;
     }
     Ok(())
+}
+
+/// Measures the dispatcher with more and more threads, each with a client of its own, and what a word costs that all
+/// threads write.
+fn threads(time: Duration) -> Result<()> {
+    const THREADS: [usize; 3] = [1, 2, 16];
+    println!(
+        "## threads without sockets, each with files and directories of its own, or all with the same\n"
+    );
+    println!("| operation | v | files | threads | 1/s | µs CPU | to one thread | waits/1M | sleeps/1M |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let apart = [
+        (Kind::Getattr, Version::V3),
+        (Kind::Read(4 << 10), Version::V3),
+        (Kind::Read(4 << 10), Version::V41),
+        (Kind::Write(4 << 10), Version::V41),
+        (Kind::OpenClose, Version::V41),
+        (Kind::Create, Version::V3),
+    ];
+    let same = [(Kind::Read(4 << 10), Version::V41), (Kind::OpenClose, Version::V41)];
+    let apart = apart.map(|(kind, version)| (kind, version, APART));
+    for (kind, version, unique) in apart.into_iter().chain(same.map(|(kind, version)| (kind, version, ""))) {
+        let mut found = THREADS.map(|_| Vec::new());
+        // One after the other, so that the machine's moods hit all.
+        for _ in 0..ROUNDS {
+            for (threads, found) in THREADS.into_iter().zip(&mut found) {
+                found.push(direct_round(kind, version, unique, threads, time)?);
+            }
+        }
+        let mut one = None;
+        for (threads, found) in THREADS.into_iter().zip(&found) {
+            let of = |value: &dyn Fn(&Direct) -> f64| median(&found.iter().map(value).collect::<Vec<_>>());
+            let million = |number: u64, it: &Direct| number as f64 * 1e6 / it.operations as f64;
+            let cost = of(&|it| it.cpu.as_secs_f64() * 1e6 / it.operations as f64);
+            println!(
+                "| {kind} | {version} | {} | {threads} | {:.0} | {cost:.3} | {:.2} | {:.1} | {:.1} |",
+                if unique == APART { "own" } else { "same" },
+                of(&|it| it.operations as f64 / it.elapsed.as_secs_f64()),
+                cost / *one.get_or_insert(cost),
+                of(&|it| million(it.waits, it)),
+                of(&|it| million(it.sleeps, it)),
+            );
+        }
+    }
+    println!("\n| threads | ns CPU to add to one word of all | to words of their own |\n|---|---|---|");
+    for threads in THREADS {
+        println!("| {threads} | {:.1} | {:.1} |", additions(threads, true), additions(threads, false));
+    }
+    println!();
+    Ok(())
+}
+
+fn direct_round(
+    kind: Kind,
+    version: Version,
+    unique: &str,
+    threads: usize,
+    time: Duration,
+) -> Result<Direct> {
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = Server::start(ServerConfig { listen, threads, ..ServerConfig::default() })?;
+    let (nfs, export) = (server.address(), "/export".to_owned());
+    let target = Target { nfs, mount: nfs, path: export.clone(), export };
+    let prepared = (0..threads).map(|number| prepare(&target, version, kind, WINDOW, number, unique));
+    let found = direct::run(&server, prepared.collect::<Result<_>>()?, time)?;
+    server.stop()?;
+    Ok(found)
 }
 
 /// Measures the same load on more and more connections.

@@ -1,6 +1,8 @@
 //! An RPC call as the modules of the programs get it: `v2`, `v3`, `v4`, `mount`, `nlm` and `portmap` each have one
 //! function `serve(&mut Call)`.
 
+use std::sync::Arc;
+
 use benchmaster_nfs_proto::xdr::{Decode, Decoder, XdrError};
 
 use crate::cred::Credentials;
@@ -11,6 +13,7 @@ use crate::peer::Peer;
 use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::state::Effects;
+use crate::state::session::Session;
 use crate::stats::ClientIndex;
 
 /// A call whose header is checked: program and version are served here, the credential is accepted.
@@ -28,6 +31,8 @@ pub(crate) struct Call<'r> {
     /// Length in bytes of the RPC header, which precedes the arguments.
     pub(crate) header_len: usize,
     pub(crate) args: Decoder<'r>,
+    /// Session of the connection's last request.
+    pub(crate) session: &'r mut Option<Arc<Session>>,
     pub(crate) now: Moment,
     /// Where the results go; the header of a successful reply is already there.
     pub(crate) reply: &'r mut Reply,
@@ -189,6 +194,7 @@ pub(crate) mod testing {
                 procedure,
                 header_len: 40,
                 args: Decoder::new(args),
+                session: &mut None,
                 now: self.now,
                 reply: &mut reply,
                 effects: &mut self.effects,

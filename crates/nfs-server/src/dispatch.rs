@@ -1,7 +1,7 @@
 //! From a record to a reply: RPC header, authentication, injected behaviour, program, version, procedure, statistics.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use benchmaster_nfs_proto::rpc::{
@@ -23,7 +23,9 @@ use crate::peer::Peer;
 use crate::reply::{Reply, ReplyMark};
 use crate::shared::Shared;
 use crate::state::Effects;
+use crate::state::session::Session;
 use crate::stats::{ClientIndex, Operation, Sample};
+use crate::thread::Counter;
 use crate::{nlm as locks, portmap, v2, v3 as nfs3, v4};
 
 /// What is remembered from one request of a connection to the next.
@@ -31,6 +33,8 @@ use crate::{nlm as locks, portmap, v2, v3 as nfs3, v4};
 pub struct Conversation {
     /// The next call has most likely the credential of the last, byte for byte.
     caller: Option<Box<Caller>>,
+    /// And the session.
+    session: Option<Arc<Session>>,
     calls: u64,
     /// Whether a message may be handled again later ([`Disposition::Again`]).
     pub may_wait: bool,
@@ -130,8 +134,8 @@ pub fn handle(
     }
 }
 
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
+fn count(counter: &Counter) {
+    counter.add(1);
 }
 
 /// A message whose header does not decode: with a whole call header it can only be a credential or verifier beyond its
@@ -233,6 +237,7 @@ impl Request<'_> {
                 return self.refuse(reply, refusal);
             }
         };
+        let mut session = conversation.session.take();
         let caller = match conversation.identify(server, self.peer, &call.cred) {
             Ok(caller) => caller,
             Err(stat) => {
@@ -264,7 +269,9 @@ impl Request<'_> {
             }
         };
         reply.corrupt(decision.corrupt);
-        match self.execute(program, caller, decision.error, slot, reply) {
+        let suffered = self.execute(program, caller, &mut session, decision.error, slot, reply);
+        conversation.session = session;
+        match suffered {
             Some(suffered) => disposition(decision.and(suffered)),
             None => Disposition::Again,
         }
@@ -276,6 +283,7 @@ impl Request<'_> {
         &self,
         program: Program,
         caller: &Caller,
+        session: &mut Option<Arc<Session>>,
         injected: Option<u32>,
         slot: Option<Slot>,
         reply: &mut Reply,
@@ -299,6 +307,7 @@ impl Request<'_> {
             procedure: call.procedure,
             header_len: header,
             args: self.args,
+            session,
             now: self.now,
             reply,
             effects: &mut effects,

@@ -59,9 +59,12 @@ pub struct ReplyCache {
     most: usize,
 }
 
+/// In cache lines of its own: neighbours are used by other threads.
+///
 /// A ring of replies: a new request takes the place of the oldest, buffer and all, so that nothing is allocated per
 /// request.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 struct Shard {
     entries: Vec<Kept>,
     next: usize,

@@ -42,7 +42,7 @@ mod nlm;
 mod portmap;
 mod stateless;
 mod status;
-mod thread;
+pub mod thread;
 mod v2;
 mod v3;
 mod v4;

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 
-use crate::thread::number_of_this_thread;
+use crate::thread::{Counter, PerThread};
 
 mod op;
 mod report;
@@ -28,9 +28,9 @@ pub use report::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientIndex(pub u32);
 
-/// Counters that belong to no operation, while they count (`T` is [`AtomicU64`]) or as they are reported (`u64`).
+/// Counters that belong to no operation, while they count (`T` is [`Counter`]) or as they are reported (`u64`).
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Transport<T = AtomicU64> {
+pub struct Transport<T = Counter> {
     /// TCP connections accepted.
     pub connections: T,
     /// UDP datagrams received.
@@ -53,7 +53,7 @@ pub struct Transport<T = AtomicU64> {
 pub struct Statistics {
     /// Counters that belong to no operation.
     pub transport: Transport,
-    shards: Vec<Mutex<Shard>>,
+    shards: PerThread<Mutex<Shard>>,
     clients: RwLock<Registry>,
     /// How many histograms there are for single clients.
     histograms: AtomicUsize,
@@ -153,7 +153,7 @@ impl Statistics {
     pub fn new(threads: usize) -> Self {
         Self {
             transport: Transport::default(),
-            shards: (0..threads.max(1)).map(|_| Mutex::default()).collect(),
+            shards: PerThread::new(threads),
             clients: RwLock::default(),
             histograms: AtomicUsize::new(0),
         }
@@ -168,7 +168,7 @@ impl Statistics {
     /// Adds one execution of an operation.
     #[inline]
     pub fn record(&self, client: ClientIndex, operation: Operation, sample: Sample) {
-        let mut shard = self.shards[number_of_this_thread() % self.shards.len()].lock();
+        let mut shard = self.shards.mine().lock();
         let Shard { clients, others } = &mut *shard;
         let counts = counts_of(clients, client, operation, || {
             let taken = self.histograms.fetch_add(1, Ordering::Relaxed);
@@ -190,7 +190,7 @@ impl Statistics {
     /// Counts of one client's operations, shards added up. No shard is locked for longer than that takes.
     fn of_client(&self, client: usize) -> Vec<(Operation, Counts)> {
         let mut sums: Box<[Option<Counts>]> = none();
-        for shard in &self.shards {
+        for shard in self.shards.all() {
             let shard = shard.lock();
             let Some(counts) = shard.clients.get(client).and_then(Option::as_ref) else { continue };
             for (sum, counts) in sums.iter_mut().zip(counts) {
@@ -207,7 +207,7 @@ impl Statistics {
 
     /// Adds the service times of those without a histogram of their own.
     fn add_others(&self, sums: &mut [Option<Counts>]) {
-        for shard in &self.shards {
+        for shard in self.shards.all() {
             for (sum, other) in sums.iter_mut().zip(&shard.lock().others) {
                 if let (Some(sum), Some(other)) = (sum, other) {
                     sum.add(&Counts::new(Some(other.clone())));
@@ -328,7 +328,7 @@ mod tests {
             let own = shard.clients.iter().flatten().flatten().flatten().filter(|it| it.service.is_some());
             own.count() + shard.others.iter().flatten().count()
         };
-        let histograms: usize = statistics.shards.iter().map(kept).sum();
+        let histograms: usize = statistics.shards.all().map(kept).sum();
         assert!(histograms <= MOST_HISTOGRAMS + 2 * operations.len(), "{histograms}");
         let report = statistics.report(Duration::from_secs(1), StateReport::default(), Vec::new());
         assert_eq!((report.clients.len(), report.operations.len()), (MOST_CLIENTS, operations.len()));

@@ -5,8 +5,6 @@
 //! [`Compound::reply`], and returns `Ok`; on `Err` the loop takes the body back and writes the status alone, unless
 //! [`Failure::keep_body`] says that this status has a body too (LOCK: DENIED).
 
-use std::sync::Arc;
-
 use benchmaster_nfs_proto::v4::{
     ChangeInfo4, CompoundArgs, Nfsstat4, Opnum, PROC_COMPOUND, PROC_NULL, Stateid4, Verifier4,
 };
@@ -104,7 +102,7 @@ pub(crate) fn serve(call: &mut Call<'_>) -> Result<Done, Refusal> {
                 waits: false,
                 made_in: None,
             };
-            compound::run(&mut c, &compound);
+            compound::run(&mut c, &compound, &mut *call.session);
             let cache = c.non_idempotent && c.minor == 0;
             Ok(Done { injected: c.injected, cache, client: c.client, again: c.waits })
         }
@@ -145,7 +143,7 @@ pub(crate) struct Compound<'r> {
     pub(crate) current_stateid: Option<Stateid4>,
     pub(crate) saved_stateid: Option<Stateid4>,
     /// Session of the leading SEQUENCE, and its slot.
-    pub(crate) session: Option<(Arc<Session>, u32)>,
+    pub(crate) session: Option<(&'r Session, u32)>,
     /// Client of the session (4.1), or of the last stateid or client id seen (4.0), for statistics and renewal.
     pub(crate) client: Option<ClientId>,
     pub(crate) reply: &'r mut Reply,

@@ -20,6 +20,9 @@ pub(crate) const FILE_SIZE: u64 = 16 << 20;
 /// Name of that file, which all connections share: with files of their own, more connections would also mean more memory.
 const FILE: &str = "file";
 
+/// Runs with this name have everything for each connection apart.
+pub(crate) const APART: &str = "apart";
+
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -129,7 +132,7 @@ fn prepare3(target: &Target, kind: Kind, window: u32, number: usize, unique: &st
     let object = match kind {
         Kind::Create => client.mkdir3(&root, &format!("d-{unique}-{number}"))?,
         _ => {
-            let file = client.create3(&root, FILE)?;
+            let file = client.create3(&root, &file_name(number, unique))?;
             if kind.bytes() > 0 && client.size3(&file)? < FILE_SIZE {
                 client.fill3(&file, FILE_SIZE)?;
             }
@@ -171,23 +174,15 @@ fn prepare3(target: &Target, kind: Kind, window: u32, number: usize, unique: &st
 fn prepare41(target: &Target, kind: Kind, window: u32, number: usize, unique: &str) -> Result<Prepared> {
     let mut session = Session::new(target.nfs, &format!("load-{number}"), window)?;
     let window = window.min(session.slots);
-    let root = session.lookup(&target.path)?;
+    let mut root = session.lookup(&target.path)?;
     let dir = format!("d-{unique}-{number}");
+    if unique == APART && kind == Kind::OpenClose {
+        root = make_dir(&mut session, &root, &dir)?;
+    }
     let (object, stateid) = match kind {
-        Kind::Create | Kind::Open => {
-            let mut e = Encoder::new();
-            e.put(&Attributes { mode: Some(0o777), ..Attributes::default() });
-            let args = CreateArgs {
-                objtype: Createtype4::Dir,
-                objname: dir.as_bytes().into(),
-                createattrs: Decoder::new(e.buffer()).get()?,
-            };
-            let putfh = Argop::Putfh(PutfhArgs { object: root[..].into() });
-            let results = session.compound(&[putfh, Argop::Create(args), Argop::Getfh])?;
-            (handle(&results)?, Stateid4::ANONYMOUS)
-        }
+        Kind::Create | Kind::Open => (make_dir(&mut session, &root, &dir)?, Stateid4::ANONYMOUS),
         _ => {
-            let (fh, stateid) = open_file(&mut session, &root, FILE)?;
+            let (fh, stateid) = open_file(&mut session, &root, &file_name(number, unique))?;
             if kind.bytes() > 0 && session.size(&fh)? < FILE_SIZE {
                 fill41(&mut session, &fh, stateid)?;
             }
@@ -244,6 +239,23 @@ fn prepare41(target: &Target, kind: Kind, window: u32, number: usize, unique: &s
     sequences[0] = session.sequence();
     let calls = Calls::new(encode, kind, sequences)?;
     Ok(Prepared { stream: session.client.into_stream(), calls, window })
+}
+
+fn file_name(number: usize, unique: &str) -> String {
+    if unique == APART { format!("{FILE}-{number}") } else { FILE.into() }
+}
+
+fn make_dir(session: &mut Session, parent: &[u8], name: &str) -> Result<Vec<u8>> {
+    let mut e = Encoder::new();
+    e.put(&Attributes { mode: Some(0o777), ..Attributes::default() });
+    let args = CreateArgs {
+        objtype: Createtype4::Dir,
+        objname: name.as_bytes().into(),
+        createattrs: Decoder::new(e.buffer()).get()?,
+    };
+    let putfh = Argop::Putfh(PutfhArgs { object: parent.into() });
+    let results = session.compound(&[putfh, Argop::Create(args), Argop::Getfh])?;
+    handle(&results)
 }
 
 /// What stat(2) needs, as clients ask for it.

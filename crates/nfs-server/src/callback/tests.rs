@@ -368,7 +368,7 @@ fn a_recall_carries_session_sequence_and_the_request_it_refers_to() {
         cachethis: false,
     };
     let request = crate::state::session::Request { len: 100, tag: b"", operations: 1, rest: b"" };
-    let begun = session.clone().begin(wire.id, &Credentials::root(), &args, &request, Instant::now());
+    let begun = session.begin(wire.id, &Credentials::root(), &args, &request, Instant::now());
     session.granted(1, [1; 12]);
     drop(begun);
     server.recall(client, 1);

@@ -45,8 +45,11 @@ impl FileSystem {
         let end = self.table.end();
         put_u64(out, end)?;
         for ino in 1..end {
-            let Some(inode) = self.table.peek(ino) else { continue };
-            save_inode(out, &inode)?;
+            match self.table.peek(ino) {
+                Some(inode) => save_inode(out, &inode)?,
+                // Given out to a thread that has not used it.
+                None => save_inode(out, &Inode::free())?,
+            }
         }
         Ok(())
     }

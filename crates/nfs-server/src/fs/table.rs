@@ -8,9 +8,12 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::inode::{Body, Inode};
 use super::types::CAPACITY;
 use super::{FsError, Node};
+use crate::thread::{Counter, PerThread};
 
 /// Slots of a chunk: allocated at once, never moved, never freed.
 const CHUNK: u64 = 1024;
+/// Numbers that a thread takes at once: files that it makes one after the other are beside each other.
+const BLOCK: u64 = 64;
 /// Chunks of a group.
 const GROUP: u64 = 4096;
 /// Groups of a table.
@@ -33,30 +36,26 @@ pub(super) type WriteGuard<'a> = RwLockWriteGuard<'a, Inode>;
 #[derive(Debug)]
 pub(super) struct Table {
     groups: Box<[OnceLock<Box<[Chunk]>>]>,
-    free: Mutex<FreeList>,
-    used: AtomicU64,
-}
-
-#[derive(Debug)]
-struct FreeList {
-    /// Lowest number never used.
-    next: u64,
-    /// Numbers to use again, the latest first.
-    again: Vec<u32>,
+    /// Lowest number not given out to a thread yet.
+    next: AtomicU64,
+    /// Free numbers that threads have.
+    free: PerThread<Mutex<Vec<u32>>>,
+    used: Counter,
 }
 
 impl Table {
     pub(super) fn new() -> Self {
         Self {
             groups: (0..GROUPS).map(|_| OnceLock::new()).collect(),
-            free: Mutex::new(FreeList { next: 1, again: Vec::new() }),
-            used: AtomicU64::new(0),
+            next: AtomicU64::new(1),
+            free: PerThread::default(),
+            used: Counter::default(),
         }
     }
 
     /// Files there are.
     pub(super) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+        self.used.sum()
     }
 
     /// Locks a file for reading.
@@ -87,18 +86,8 @@ impl Table {
 
     /// A free slot, locked, for the caller to fill.
     pub(super) fn allocate(&self) -> Result<(Node, WriteGuard<'_>), FsError> {
-        let ino = {
-            let mut free = self.free.lock();
-            match free.again.pop() {
-                Some(ino) => u64::from(ino),
-                None if free.next == CAPACITY => return Err(FsError::NoSpace),
-                None => {
-                    free.next += 1;
-                    free.next - 1
-                }
-            }
-        };
-        self.used.fetch_add(1, Ordering::Relaxed);
+        let ino = self.take_number().ok_or(FsError::NoSpace)?;
+        self.used.add(1);
         let guard = self.make(ino).ok_or(FsError::NoSpace)?.0.write();
         Ok((Node { ino, generation: guard.generation }, guard))
     }
@@ -112,16 +101,16 @@ impl Table {
         let last = guard.generation == u32::MAX;
         guard.generation = guard.generation.saturating_add(1);
         drop(guard);
-        self.used.fetch_sub(1, Ordering::Relaxed);
+        self.used.add(1u64.wrapping_neg());
         if !last && let Ok(ino) = u32::try_from(ino) {
-            self.free.lock().again.push(ino);
+            self.free.mine().lock().push(ino);
         }
         body
     }
 
-    /// Lowest number never used.
+    /// No number from here on was ever used.
     pub(super) fn end(&self) -> u64 {
-        self.free.lock().next
+        self.next.load(Ordering::Relaxed)
     }
 
     /// The slot of a number that is in use or was, for saving.
@@ -131,18 +120,32 @@ impl Table {
 
     /// Puts an inode (or a free one, for its generation) at a number, for loading: numbers ascend, each once.
     pub(super) fn restore(&self, ino: u64, inode: Inode) -> Result<(), FsError> {
-        let mut free = self.free.lock();
-        if ino < free.next || ino >= CAPACITY {
+        if ino < self.end() || ino >= CAPACITY {
             return Err(FsError::Invalid);
         }
-        free.next = ino + 1;
+        self.next.store(ino + 1, Ordering::Relaxed);
         match inode.body {
             Body::Free if inode.generation == u32::MAX => {}
-            Body::Free => free.again.push(ino as u32),
-            _ => drop(self.used.fetch_add(1, Ordering::Relaxed)),
+            Body::Free => self.free.mine().lock().push(ino as u32),
+            _ => self.used.add(1),
         }
         *self.make(ino).ok_or(FsError::Invalid)?.0.write() = inode;
         Ok(())
+    }
+
+    /// A number for a new file: one that this thread has, or of a new block, or, when there are none any more, one that
+    /// another thread has. The latest freed first.
+    fn take_number(&self) -> Option<u64> {
+        let mut mine = self.free.mine().lock();
+        if mine.is_empty() {
+            let more = |next: u64| (next < CAPACITY).then(|| (next + BLOCK).min(CAPACITY));
+            let begin = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+            let begin = begin.unwrap_or(CAPACITY);
+            mine.extend((begin..(begin + BLOCK).min(CAPACITY)).rev().map(|ino| ino as u32));
+        }
+        let own = mine.pop();
+        drop(mine);
+        own.or_else(|| self.free.all().find_map(|other| other.lock().pop())).map(u64::from)
     }
 
     fn slot(&self, ino: u64) -> Option<&Slot> {

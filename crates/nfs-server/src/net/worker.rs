@@ -225,7 +225,7 @@ impl Worker {
     fn serve(&mut self, socket: TcpStream, address: SocketAddr) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let transport = &self.shared.statistics.transport;
-        transport.connections.fetch_add(1, Ordering::Relaxed);
+        transport.connections.add(1);
         let local = socket.local_addr().unwrap_or(self.shared.address);
         let ready = socket.set_nonblocking(true).and_then(|()| {
             socket.set_nodelay(!self.shared.config.nagle)?;
@@ -437,7 +437,7 @@ impl Worker {
             }
         });
         self.spare = spare;
-        self.shared.statistics.transport.calls.fetch_add(conversation.take_calls(), Ordering::Relaxed);
+        self.shared.statistics.transport.calls.add(conversation.take_calls());
         output.send(&*socket, &mut self.reply) != Flushed::Broken && control != Control::Close
     }
 
@@ -561,7 +561,7 @@ impl Worker {
         for _ in 0..DATAGRAMS {
             let Some(socket) = self.sockets.get(index) else { break };
             let Some((len, address)) = socket.receive(&mut buffer) else { break };
-            self.shared.statistics.transport.datagrams.fetch_add(1, Ordering::Relaxed);
+            self.shared.statistics.transport.datagrams.add(1);
             let connection = ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed));
             let peer = Peer { connection, address, local: socket.local, outbox: None };
             let now = Moment::now();
@@ -584,7 +584,7 @@ impl Worker {
             self.reply.clear();
         }
         let calls = self.datagram_senders.take_calls();
-        self.shared.statistics.transport.calls.fetch_add(calls, Ordering::Relaxed);
+        self.shared.statistics.transport.calls.add(calls);
         self.buffer = buffer;
     }
 }

@@ -126,8 +126,7 @@ fn everything_with_a_name_comes_back() {
         let name = name.to_string();
         let new =
             loaded_fs.create(&root, top, name.as_bytes(), NewFile::Regular, &any, None, at(101)).unwrap();
-        let old = fs.create(&root, top, name.as_bytes(), NewFile::Regular, &any, None, at(101)).unwrap();
-        assert_eq!(fs.attr(new.attr.node).is_ok(), new.attr.node == old.attr.node);
+        assert_eq!(fs.attr(new.attr.node).err(), Some(FsError::Stale));
     }
     save(&path, &loaded, &meta()).unwrap();
     let (again, _) = load(&path, &config, at(200)).unwrap().unwrap();

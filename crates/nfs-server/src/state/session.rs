@@ -73,9 +73,9 @@ struct Connections {
 
 /// What to do with a request that begins with SEQUENCE.
 #[derive(Debug)]
-pub enum Begun {
+pub enum Begun<'s> {
     /// Execute it, and say so to the guard when done.
-    New(SlotGuard),
+    New(SlotGuard<'s>),
     /// Send this as the COMPOUND's result: status, tag, results.
     Replay(Vec<u8>),
     /// SEQUENCE fails with this status; nothing else is executed and the slot is as it was.
@@ -85,8 +85,8 @@ pub enum Begun {
 /// A request being executed on a slot. Dropped without [`SlotGuard::finish`], the slot is free for the next request,
 /// and a retry learns that the reply was not kept.
 #[derive(Debug)]
-pub struct SlotGuard {
-    pub(crate) session: Arc<Session>,
+pub struct SlotGuard<'s> {
+    pub(crate) session: &'s Session,
     pub(crate) slot: u32,
     pub(crate) result: SequenceOk,
     /// Whether the client wants the reply kept.
@@ -131,18 +131,20 @@ impl Session {
 
     pub(super) fn kill(&self) {
         self.dead.store(true, Ordering::Release);
+        // Connections may keep it until their next request.
+        self.slots.iter().for_each(Slot::forget);
     }
 
     /// Claims the slot that a SEQUENCE names, renews the lease, and ties the connection to the session (RFC 8881
     /// §2.10.3.1: with SP4_NONE a SEQUENCE is enough).
     pub fn begin(
-        self: Arc<Self>,
+        &self,
         connection: ConnectionId,
         who: &Credentials,
         args: &SequenceArgs,
         request: &Request<'_>,
         now: Instant,
-    ) -> Begun {
+    ) -> Begun<'_> {
         if self.is_dead() {
             return Begun::Status(Nfsstat4::BADSESSION);
         }
@@ -295,7 +297,7 @@ impl Session {
     }
 }
 
-impl SlotGuard {
+impl SlotGuard<'_> {
     /// The request is done. `body` is where the COMPOUND's result (status, tag, results) begins in the reply, and
     /// `results` the number of results in it.
     ///
@@ -326,7 +328,7 @@ impl SlotGuard {
     }
 }
 
-impl Drop for SlotGuard {
+impl Drop for SlotGuard<'_> {
     fn drop(&mut self) {
         // Once only: the next request may have the slot already.
         if !self.finished {

@@ -115,6 +115,15 @@ impl Slot {
         }
     }
 
+    /// Gives back the memory of the reply that is kept.
+    pub(super) fn forget(&self) {
+        let mut state = self.state.lock();
+        state.reply = Vec::new();
+        if state.kept == Kept::Reply {
+            state.kept = Kept::Nothing;
+        }
+    }
+
     /// As if the request in execution had not come. The reply before it, which its coming has acknowledged, is gone.
     pub(super) fn take_back(&self) {
         let mut state = self.state.lock();

@@ -1,7 +1,6 @@
 //! Statistics as they are shown: JSON for programs, and the lines of Linux's `/proc/net/rpc/nfsd`.
 
 use std::net::IpAddr;
-use std::sync::atomic::Ordering;
 
 use benchmaster_nfs_proto::v2::Proc2;
 use benchmaster_nfs_proto::v3::Proc3;
@@ -182,7 +181,7 @@ impl Statistics {
         let all = |(index, counts): (usize, &Option<Counts>)| {
             counts.as_ref().map(|counts| OperationReport::new(Operation::of_index(index), counts))
         };
-        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let load = crate::thread::Counter::sum;
         let transport = &self.transport;
         let mut report = Report {
             uptime_seconds: uptime.as_secs_f64(),

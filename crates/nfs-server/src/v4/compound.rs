@@ -1,5 +1,7 @@
 //! The loop over the operations of a COMPOUND (RFC 7530 §15.2, RFC 8881 §16.2 and §2.10.6.4).
 
+use std::sync::Arc;
+
 use benchmaster_nfs_proto::v4::{Argop, Bitmap4, CompoundArgs, Nfsstat4, Opnum};
 
 use super::{
@@ -8,7 +10,7 @@ use super::{
 };
 use crate::disk::Access;
 use crate::handle::FileId;
-use crate::state::session::{Begun, Request, SlotGuard};
+use crate::state::session::{Begun, Request, Session, SlotGuard};
 use crate::stats::{Operation, Sample};
 
 const MINOR_MAX: u32 = 2;
@@ -18,13 +20,13 @@ const OPS_MAX: usize = 256;
 const REPLY_SPARE: usize = 128 * 1024;
 
 /// Executes the operations and appends the results of COMPOUND.
-pub(crate) fn run(c: &mut Compound<'_>, args: &CompoundArgs<'_>) {
+pub(crate) fn run<'r>(c: &mut Compound<'r>, args: &CompoundArgs<'_>, known: &'r mut Option<Arc<Session>>) {
     c.reply.encoder.put(&Nfsstat4::OK);
     c.reply.encoder.put(&args.tag);
     let count_at = c.reply.mark();
     c.reply.encoder.put(&0u32);
     let (mut status, mut results) = (Nfsstat4::OK, 0);
-    let mut slot = None;
+    let (mut slot, mut known) = (None, Some(known));
     if c.minor > MINOR_MAX {
         status = Nfsstat4::MINOR_VERS_MISMATCH;
     } else if std::str::from_utf8(args.tag.0).is_err() {
@@ -51,7 +53,8 @@ pub(crate) fn run(c: &mut Compound<'_>, args: &CompoundArgs<'_>) {
                     let mut replay = None;
                     // Within `result`: an injected error must come before the slot is claimed.
                     let status = result(c, Opnum::SEQUENCE, |c| {
-                        match session_ops::begin(c.server, c.peer, c.who, &sequence, &request, c.now) {
+                        let known = known.take().ok_or(Nfsstat4::SEQUENCE_POS)?;
+                        match session_ops::begin(c.server, known, c.peer, c.who, &sequence, &request, c.now) {
                             Begun::New(guard) => {
                                 enter(c, &guard);
                                 slot = Some(guard);
@@ -104,8 +107,8 @@ pub(crate) fn run(c: &mut Compound<'_>, args: &CompoundArgs<'_>) {
 }
 
 /// The request has its slot: what SEQUENCE decides for the operations after it.
-fn enter(c: &mut Compound<'_>, slot: &SlotGuard) {
-    let session = &slot.session;
+fn enter<'r>(c: &mut Compound<'r>, slot: &SlotGuard<'r>) {
+    let session = slot.session;
     let limits = &session.limits;
     c.limit = if slot.cache_this && limits.maxresponsesize_cached < limits.maxresponsesize {
         Limit { bytes: limits.maxresponsesize_cached as usize, status: Nfsstat4::REP_TOO_BIG_TO_CACHE }
@@ -113,12 +116,16 @@ fn enter(c: &mut Compound<'_>, slot: &SlotGuard) {
         Limit { bytes: limits.maxresponsesize as usize, status: Nfsstat4::REP_TOO_BIG }
     };
     c.client = Some(session.client());
-    c.session = Some((session.clone(), slot.slot));
+    c.session = Some((session, slot.slot));
     c.reply.encoder.put(&slot.result);
 }
 
 /// Runs one operation and writes its result: number, status, body.
-fn result(c: &mut Compound<'_>, opnum: Opnum, run: impl FnOnce(&mut Compound<'_>) -> OpResult) -> Nfsstat4 {
+fn result<'r>(
+    c: &mut Compound<'r>,
+    opnum: Opnum,
+    run: impl FnOnce(&mut Compound<'r>) -> OpResult,
+) -> Nfsstat4 {
     c.reply.encoder.put(&opnum);
     let status_at = c.reply.mark();
     c.reply.encoder.put(&Nfsstat4::OK);

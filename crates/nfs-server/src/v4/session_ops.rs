@@ -1,5 +1,7 @@
 //! Operations of clients with sessions (RFC 8881 §18.33 to §18.37, §18.46, §18.47, §18.50, §18.51).
 
+use std::sync::Arc;
+
 use benchmaster_nfs_proto::v4::{
     BackchannelCtlArgs, BindConnToSessionArgs, BindConnToSessionOk, CreateSessionArgs, DestroyClientidArgs,
     DestroySessionArgs, EXCHGID_CONFIRMED_R, EXCHGID_USE_NON_PNFS, ExchangeIdArgs, ExchangeIdOk, NfsImplId4,
@@ -15,19 +17,24 @@ use crate::shared::Shared;
 use crate::state::ClientId;
 use crate::state::backchannel::{BackConnection, Credential};
 use crate::state::client::{CreateSession, ExchangeId, Principal};
-use crate::state::session::{Begun, Request};
+use crate::state::session::{Begun, Request, Session};
 
-/// A leading SEQUENCE: finds the session and claims the slot.
+/// A leading SEQUENCE: finds the session and claims the slot. `known`: the session of the connection's last request,
+/// which is most likely that of this one.
 #[inline]
-pub(crate) fn begin(
+pub(crate) fn begin<'s>(
     server: &Shared,
+    known: &'s mut Option<Arc<Session>>,
     peer: &Peer,
     who: &Credentials,
     args: &SequenceArgs,
     request: &Request<'_>,
     now: Moment,
-) -> Begun {
-    match server.state.session(&args.sessionid) {
+) -> Begun<'s> {
+    if !known.as_ref().is_some_and(|session| session.id() == args.sessionid && !session.is_dead()) {
+        *known = server.state.session(&args.sessionid);
+    }
+    match known {
         Some(session) => session.begin(peer.connection, who, args, request, now.instant),
         None => Begun::Status(Nfsstat4::BADSESSION),
     }

@@ -203,6 +203,7 @@ impl<'s> Client<'s> {
             // With a credential of 20 bytes.
             header_len: 60,
             args: Decoder::new(args),
+            session: &mut None,
             now: self.now,
             reply,
             effects: &mut self.effects,

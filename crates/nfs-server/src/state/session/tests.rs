@@ -44,25 +44,25 @@ fn request(rest: &[u8]) -> Request<'_> {
     Request { len: 100 + rest.len(), tag: b"tag", operations, rest }
 }
 
-fn begin(session: &Arc<Session>, args: SequenceArgs, rest: &[u8]) -> Begun {
-    session.clone().begin(CONNECTION, &Credentials::root(), &args, &request(rest), Instant::now())
+fn begin<'s>(session: &'s Session, args: SequenceArgs, rest: &[u8]) -> Begun<'s> {
+    session.begin(CONNECTION, &Credentials::root(), &args, &request(rest), Instant::now())
 }
 
-fn new(begun: Begun) -> SlotGuard {
+fn new(begun: Begun<'_>) -> SlotGuard<'_> {
     match begun {
         Begun::New(guard) => guard,
         other => panic!("{other:?}"),
     }
 }
 
-fn status(begun: Begun) -> Nfsstat4 {
+fn status(begun: Begun<'_>) -> Nfsstat4 {
     match begun {
         Begun::Status(status) => status,
         other => panic!("{other:?}"),
     }
 }
 
-fn replay(begun: Begun) -> Vec<u8> {
+fn replay(begun: Begun<'_>) -> Vec<u8> {
     match begun {
         Begun::Replay(reply) => reply,
         other => panic!("{other:?}"),
@@ -158,8 +158,7 @@ fn a_false_retry_gets_no_reply_of_another() {
         (who(0, AuthFlavor::NONE), false),
         (Credentials { gid: 9, ..Credentials::root() }, true),
     ] {
-        let begun =
-            session.clone().begin(CONNECTION, &who, &args(0, 1, true), &request(&original), Instant::now());
+        let begun = session.begin(CONNECTION, &who, &args(0, 1, true), &request(&original), Instant::now());
         match begun {
             Begun::Replay(reply) => assert!(same && reply == kept),
             begun => assert!(!same && status(begun) == Nfsstat4::SEQ_FALSE_RETRY),
@@ -168,7 +167,7 @@ fn a_false_retry_gets_no_reply_of_another() {
     // An honest retry may have another tag, and another idea of the highest slot and of caching.
     let retry = Request { tag: b"other", ..request(&original) };
     let again = SequenceArgs { highest_slotid: 3, cachethis: false, ..args(0, 1, true) };
-    let begun = session.clone().begin(ConnectionId(8), &Credentials::root(), &again, &retry, Instant::now());
+    let begun = session.begin(ConnectionId(8), &Credentials::root(), &again, &retry, Instant::now());
     assert_eq!(replay(begun), kept);
 }
 
@@ -184,10 +183,10 @@ fn limits_hold_before_the_slot_is_touched() {
     for (limits, much, cache, expected) in cases {
         let session = session_with(limits);
         let who = Credentials::root();
-        let begun = session.clone().begin(CONNECTION, &who, &args(0, 1, cache), &much, Instant::now());
+        let begun = session.begin(CONNECTION, &who, &args(0, 1, cache), &much, Instant::now());
         assert_eq!(status(begun), expected);
         let small = Request { tag: b"", ..request(&[]) };
-        let begun = session.clone().begin(CONNECTION, &who, &args(0, 1, false), &small, Instant::now());
+        let begun = session.begin(CONNECTION, &who, &args(0, 1, false), &small, Instant::now());
         assert!(matches!(begun, Begun::New(_)), "{expected}");
     }
 }
@@ -199,8 +198,7 @@ fn sequence_reports_slots_and_flags_and_renews_the_lease() {
     session.set_flags(0x200, true);
     session.lease.set_flags(0x40, true);
     let later = start + Duration::from_secs(50);
-    let begun =
-        session.clone().begin(CONNECTION, &Credentials::root(), &args(1, 1, false), &request(ROOT), later);
+    let begun = session.begin(CONNECTION, &Credentials::root(), &args(1, 1, false), &request(ROOT), later);
     let guard = new(begun);
     let result = guard.result;
     assert_eq!((result.highest_slotid, result.target_highest_slotid), (SLOTS - 1, SLOTS - 1));
@@ -209,7 +207,7 @@ fn sequence_reports_slots_and_flags_and_renews_the_lease() {
     // An error renews nothing.
     let much_later = later + Duration::from_secs(50);
     let who = Credentials::root();
-    status(session.clone().begin(CONNECTION, &who, &args(1, 7, false), &request(ROOT), much_later));
+    status(session.begin(CONNECTION, &who, &args(1, 7, false), &request(ROOT), much_later));
     assert!(session.lease.age(much_later) >= Duration::from_secs(49));
 }
 
@@ -281,7 +279,7 @@ fn connections_are_remembered_within_bounds() {
     assert!(!session.has_connection(ConnectionId(u64::MAX)));
     // After all were forgotten, a SEQUENCE on one of them brings it back.
     for id in [0, 16, 32] {
-        drop(session.clone().begin(
+        drop(session.begin(
             ConnectionId(id),
             &Credentials::root(),
             &args(0, id as u32 / 16 + 1, false),
@@ -353,7 +351,7 @@ proptest! {
             session.slot(slot).unwrap().set_sequence(start);
             model.sequence = start;
         }
-        let mut running: Option<SlotGuard> = None;
+        let mut running: Option<SlotGuard<'_>> = None;
         let mut executed = 0u32;
         for step in steps {
             match step {
@@ -362,7 +360,7 @@ proptest! {
                     let rest = [0, 0, 0, content];
                     let who = Credentials { uid, ..Credentials::root() };
                     let args = args(slot, sequence, cache);
-                    let begun = session.clone().begin(CONNECTION, &who, &args, &request(&rest), Instant::now());
+                    let begun = session.begin(CONNECTION, &who, &args, &request(&rest), Instant::now());
                     let busy = matches!(model.last, Some((_, _, Fate::Running)));
                     match (delta, &model.last) {
                         (1, _) if busy => prop_assert_eq!(status(begun), Nfsstat4::DELAY),

@@ -183,7 +183,7 @@ fn a_session_being_used_is_not_destroyed() {
     let session = server.state.session(&sessionid).unwrap();
     let args = SequenceArgs { sessionid, sequenceid: 1, slotid: 2, highest_slotid: 2, cachethis: false };
     let request = Request { len: 100, tag: b"", operations: 1, rest: b"" };
-    let running = session.clone().begin(ConnectionId(1), &client.who, &args, &request, client.now.instant);
+    let running = session.begin(ConnectionId(1), &client.who, &args, &request, client.now.instant);
     let destroy = Argop::DestroySession(DestroySessionArgs { sessionid });
     assert_eq!(client.plain(&[destroy]).status(), Nfsstat4::DELAY);
     assert_eq!(client.run(&[destroy]).status(), Nfsstat4::DELAY);
