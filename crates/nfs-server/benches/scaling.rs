@@ -1,6 +1,6 @@
 //! How cost per operation grows, or does not, with threads, connections, files and opens; and memory per file and open.
 //!
-//! `cargo bench -p benchmaster-nfs-server --bench scaling -- [--only threads|connections|files|opens] [--peer 'ganesha MEM']
+//! `cargo bench -p benchmaster-nfs-server --bench scaling -- [--only threads|connections|files|opens] [--operation 'READ 4 KiB v3'] [--peer 'ganesha MEM']
 //! [--server 'COMMAND'] [--files 1000000] [--opens 1000000] [--seconds 1]`, where COMMAND serves `/export` on TCP port `{port}`.
 
 #![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
@@ -93,7 +93,11 @@ fn threads(time: Duration) -> Result<()> {
     ];
     let same = [(Kind::Read(4 << 10), Version::V41), (Kind::OpenClose, Version::V41)];
     let apart = apart.map(|(kind, version)| (kind, version, APART));
+    let wanted = option("--operation").unwrap_or_default();
     for (kind, version, unique) in apart.into_iter().chain(same.map(|(kind, version)| (kind, version, ""))) {
+        if !format!("{kind} v{version}").contains(&wanted) {
+            continue;
+        }
         let mut found = THREADS.map(|_| Vec::new());
         // One after the other, so that the machine's moods hit all.
         for _ in 0..ROUNDS {

@@ -26,9 +26,9 @@ pub(crate) struct PerThread<T>(Box<[Padded<T>]>);
 struct Padded<T>(T);
 
 impl<T: Default> PerThread<T> {
-    /// One for each of so many threads, at most 64.
+    /// One for each of so many threads, at most 64; a power of two.
     pub(crate) fn new(threads: usize) -> Self {
-        Self((0..threads.clamp(1, PARTS)).map(|_| Padded::default()).collect())
+        Self((0..threads.clamp(1, PARTS).next_power_of_two()).map(|_| Padded::default()).collect())
     }
 }
 
@@ -36,12 +36,12 @@ impl<T> PerThread<T> {
     /// That of this thread.
     #[inline]
     pub(crate) fn mine(&self) -> &T {
-        &self.0[number_of_this_thread() % self.0.len()].0
+        &self.0[number_of_this_thread() & (self.0.len() - 1)].0
     }
 
     /// Those of all threads, this one's first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &T> + Clone {
-        let (before, from) = self.0.split_at(number_of_this_thread() % self.0.len());
+        let (before, from) = self.0.split_at(number_of_this_thread() & (self.0.len() - 1));
         from.iter().chain(before).map(|part| &part.0)
     }
 }
