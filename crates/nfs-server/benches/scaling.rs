@@ -1,6 +1,7 @@
-//! How cost per operation grows, or does not, with threads, connections, files and opens; and memory per file and open.
+//! How cost per operation grows, or does not, with threads, connections, files and opens; memory per file and open; and
+//! what READs cost beside a server that does nothing.
 //!
-//! `cargo bench -p benchmaster-nfs-server --bench scaling -- [--only threads|connections|files|opens] [--operation 'READ 4 KiB v3'] [--peer 'ganesha MEM']
+//! `cargo bench -p benchmaster-nfs-server --bench scaling -- [--only threads|null|connections|files|opens] [--operation 'READ 4 KiB v3'] [--peer 'ganesha MEM']
 //! [--server 'COMMAND'] [--files 1000000] [--opens 1000000] [--seconds 1]`, where COMMAND serves `/export` on TCP port `{port}`.
 
 #![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
@@ -8,7 +9,7 @@
 
 mod load;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -51,6 +52,9 @@ fn main() -> Result<()> {
     let limit = rustix::process::Rlimit { current: limit.maximum, ..limit };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)?;
 
+    if "null".contains(&only) {
+        null(time)?;
+    }
     if "connections".contains(&only) {
         connections(peer, time)?;
     }
@@ -143,6 +147,40 @@ fn direct_round(
     let found = direct::run(&server, prepared.collect::<Result<_>>()?, time)?;
     server.stop()?;
     Ok(found)
+}
+
+/// Measures READs of 4 KiB beside those of a server that does nothing, in turn.
+fn null(time: Duration) -> Result<()> {
+    println!("## READ 4 KiB, 64 outstanding on one connection, beside a server that does nothing\n");
+    println!(
+        "| v | µs CPU | of the null server | ratio | calls per receive of the client |\n|---|---|---|---|---|"
+    );
+    let (ours, null) = (Process::start(Peer::Ours)?, Process::start(Peer::Null)?);
+    for version in [Version::V3, Version::V41] {
+        let (mut costs, mut batches) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+        for _ in 0..5 {
+            for (server, (costs, batches)) in
+                [&ours, &null].into_iter().zip(costs.iter_mut().zip(&mut batches))
+            {
+                let mut prepared = prepare(&ours.target, version, Kind::Read(4 << 10), WINDOW, 0, "")?;
+                if server.pid() == null.pid() {
+                    prepared.stream = TcpStream::connect(null.target.nfs)?;
+                    prepared.stream.set_nodelay(true)?;
+                }
+                let (outcome, _) = run(vec![prepared], Until::Time(time), server.pid())?;
+                costs.push(outcome.cost());
+                batches.push(outcome.operations as f64 / outcome.receives as f64);
+            }
+        }
+        let ([ours, null], [our_batch, null_batch]) =
+            (costs.map(|it| median(&it)), batches.map(|it| median(&it)));
+        println!(
+            "| {version} | {ours:.2} | {null:.2} | {:.2} | {our_batch:.0}, {null_batch:.0} |",
+            ours / null
+        );
+    }
+    println!();
+    Ok(())
 }
 
 /// Measures the same load on more and more connections.

@@ -29,6 +29,7 @@ pub(crate) mod account;
 mod arena;
 mod contention;
 pub mod delegated;
+mod ending;
 mod entry;
 mod grace;
 pub mod held;

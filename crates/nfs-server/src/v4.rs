@@ -5,6 +5,7 @@
 //! [`Compound::reply`], and returns `Ok`; on `Err` the loop takes the body back and writes the status alone, unless
 //! [`Failure::keep_body`] says that this status has a body too (LOCK: DENIED).
 
+use benchmaster_clock::Ticks;
 use benchmaster_nfs_proto::v4::{
     ChangeInfo4, CompoundArgs, Nfsstat4, Opnum, PROC_COMPOUND, PROC_NULL, Stateid4, Verifier4,
 };
@@ -38,6 +39,7 @@ mod names;
 mod open_ops;
 mod session_ops;
 mod space_ops;
+mod turns;
 mod xattr_ops;
 
 #[cfg(test)]
@@ -81,6 +83,7 @@ pub(crate) fn serve(call: &mut Call<'_>) -> Result<Done, Refusal> {
                 injected: Decision::default(),
                 bulk: 0,
                 now: call.now,
+                since: call.server.clock.now(),
                 minor: compound.minorversion,
                 args,
                 request_len: call.header_len + args.len(),
@@ -123,6 +126,8 @@ pub(crate) struct Compound<'r> {
     /// Bytes of data that the operation asks for (READ) or brings (WRITE).
     pub(crate) bulk: u64,
     pub(crate) now: Moment,
+    /// When the last operation ended.
+    pub(crate) since: Ticks,
     pub(crate) minor: u32,
     /// The arguments of COMPOUND as received (to tell a repetition from another request).
     pub(crate) args: &'r [u8],

@@ -5,6 +5,7 @@ pub(crate) mod calls;
 pub(crate) mod client;
 pub(crate) mod direct;
 pub(crate) mod engine;
+pub(crate) mod null;
 pub(crate) mod peers;
 pub(crate) mod process;
 

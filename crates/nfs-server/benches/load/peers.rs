@@ -70,6 +70,8 @@ fn on_server_cpus(program: impl AsRef<std::ffi::OsStr>) -> Result<Command> {
 pub(crate) enum Peer {
     /// This crate's server.
     Ours,
+    /// A server that does nothing.
+    Null,
     /// nfs-ganesha with its back end in memory.
     GaneshaMem,
     /// nfs-ganesha on a directory of a tmpfs.
@@ -82,6 +84,7 @@ impl Peer {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ours => "benchmaster",
+            Self::Null => "null",
             Self::GaneshaMem => "ganesha MEM",
             Self::GaneshaVfs => "ganesha VFS",
         }
@@ -124,6 +127,13 @@ impl Process {
                 };
                 let out = File::create(files.path().join("out"))?;
                 (command.stdin(Stdio::piped()).stdout(out).spawn()?, target)
+            }
+            Peer::Null => {
+                let address = local(22050);
+                let target =
+                    Target { nfs: address, mount: address, export: String::new(), path: String::new() };
+                let mut serve = on_server_cpus(std::env::current_exe()?)?;
+                (serve.args(["null", "22050"]).stdin(Stdio::piped()).spawn()?, target)
             }
             Peer::GaneshaMem => ganesha(files.path(), "MEM", "/export", local(23049), local(23050))?,
             Peer::GaneshaVfs => ganesha(files.path(), "VFS", "/run/export", local(24049), local(24050))?,
@@ -211,15 +221,22 @@ pub(crate) fn iperf3(seconds: u64) -> Result<Stream> {
     })
 }
 
-/// Whether this program was started to be the server, and has been, until its input ended: `PROGRAM serve PORT`.
+/// Whether this program was started to be a server, and has been, until its input ended: `PROGRAM serve PORT`, or `null` for
+/// one that does nothing.
 pub(crate) fn served() -> Result<bool> {
     let mut args = std::env::args().skip(1);
-    if args.next().as_deref() != Some("serve") {
+    let kind = args.next();
+    if !matches!(kind.as_deref(), Some("serve" | "null")) {
         return Ok(false);
     }
     let port = args.next().context("serve PORT")?.parse()?;
+    if kind.as_deref() == Some("null") {
+        super::null::serve(port)?;
+        return Ok(true);
+    }
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let server = Server::start(ServerConfig { listen, ..ServerConfig::default() })?;
+    // What is measured here is not how much clients may hold.
+    let server = Server::start(ServerConfig { listen, memory: 1 << 42, ..ServerConfig::default() })?;
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
     server.stop()?;
     Ok(true)

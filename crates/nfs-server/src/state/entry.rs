@@ -170,8 +170,12 @@ impl Entry {
         }
     }
 
-    pub(super) fn key(&self) -> Option<(u32, u32)> {
-        Some((self.owner()?, self.file))
+    /// Owner and file of a lock state.
+    pub(super) fn lock_key(&self) -> Option<(u32, u32)> {
+        match &self.what {
+            What::Lock(lock) => Some((lock.owner, self.file)),
+            _ => None,
+        }
     }
 }
 

@@ -132,7 +132,7 @@ impl Files {
         self.relock(file, owner, |table| table.lock(owner, request.range, request.write));
         // A downgrade may be what a reader waits for, as may the end of this owner's own waiting.
         self.wake(file, effects);
-        Ok(match lock_at.or_else(|| self.state_of(owner, file)) {
+        Ok(match lock_at.or_else(|| self.lock_state_of(owner, file)) {
             Some(at) => self.next_stateid(at),
             None => {
                 let what = What::Lock(LockState { owner, open: open_at });

@@ -76,7 +76,7 @@ impl Files {
         let Share { access, deny } = share;
         let client = self.owners.get(owner.at).map_or(ClientId(0), |owner| owner.client);
         let file = self.record_or_new(file);
-        if let Some(at) = self.state_of(owner.at, file)
+        if let Some(at) = self.open_of(owner.at, file)
             && let Some(Entry { what: What::Open(open), .. }) = self.states.get_mut(at)
         {
             let more = Share { access: access & !open.access, deny: deny & !open.deny };

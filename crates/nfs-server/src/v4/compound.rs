@@ -1,6 +1,7 @@
 //! The loop over the operations of a COMPOUND (RFC 7530 §15.2, RFC 8881 §16.2 and §2.10.6.4).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use benchmaster_nfs_proto::v4::{Argop, Bitmap4, CompoundArgs, Nfsstat4, Opnum};
 
@@ -130,15 +131,16 @@ fn result<'r>(
     let status_at = c.reply.mark();
     c.reply.encoder.put(&Nfsstat4::OK);
     let body = c.reply.mark();
-    let began = c.server.clock.now();
     let outcome = match injected(c, opnum) {
         Some(status) => Err(status.into()),
         None => run(c),
     };
+    // One reading for the end of this operation and the beginning of the next.
+    let began = std::mem::replace(&mut c.since, c.server.clock.now());
     let sample = Sample {
         received: c.bulk,
         sent: c.reply.encoder.len_since(status_at) as u64,
-        service: c.server.clock.since(began),
+        service: Duration::from_nanos(c.server.clock.nanos(began, c.since)),
         error: outcome.is_err(),
     };
     c.server.statistics.record(c.host, Operation::V4(opnum), sample);

@@ -7,7 +7,7 @@ use benchmaster_nfs_proto::v4::{
 use benchmaster_nfs_proto::xdr::Opaque;
 
 use super::io_ops::check_kind;
-use super::open_ops::refused;
+use super::turns::refused;
 use super::{Compound, Failure, OpResult};
 use crate::fs::Kind;
 use crate::handle::FileId;

@@ -102,3 +102,32 @@ fn threads_leave_what_they_opened() {
     drop(all);
     assert!((0..shards.len()).all(|part| shards.is_unguarded(part)), "what guarded is gone");
 }
+
+/// Owners with many files, and files with many owners: each finds its own open.
+#[test]
+fn an_open_is_found_by_owner_and_file() {
+    let shards = shards();
+    let ids: Vec<_> = (0..20).map(|n| file(n * shards.len() as u64)).collect();
+    let mut part = shards.write(0);
+    let files = part.files();
+    let share = Share { access: 1, deny: 0 };
+    let open = |files: &mut Files, owner: u8, id| {
+        let owner = files.open_owner(ClientId(1), &[owner], None);
+        files.open(false, owner, id, share, 0)
+    };
+    for (n, id) in ids.iter().enumerate() {
+        for owner in 0..20 {
+            assert!(open(files, owner, *id).1, "{owner} {n}");
+        }
+    }
+    for id in &ids {
+        for owner in 0..20 {
+            let (first, new) = open(files, owner, *id);
+            assert!(!new && first.seqid > 1);
+            let other = open(files, owner.wrapping_add(1) % 20, *id).0;
+            assert_ne!(first.other, other.other);
+        }
+    }
+    drop(part);
+    assert_eq!(shards.all().files().counts().states, 400);
+}
