@@ -190,7 +190,10 @@ impl State {
     /// Clears away what stopped an operation on `file`, which may then be tried again; the error is what remains. Call
     /// it with no lock held.
     pub fn clear(&self, file: FileId, stop: Stop, now: Instant, effects: &mut Effects) -> Result<(), Stop> {
-        self.all().clear(file, stop, now, effects)
+        match stop {
+            Stop::Status(_) => Err(stop),
+            Stop::Courtesy(_) | Stop::Room(_) => self.all().clear(file, stop, now, effects),
+        }
     }
 
     /// Whether a file may have delegations or deny modes on it: if not, the part's lock need not be taken.
