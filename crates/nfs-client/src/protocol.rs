@@ -63,7 +63,17 @@ pub trait Protocol {
     /// CLOSE; nothing in versions 2 and 3. The file's state is gone also when it fails.
     async fn close(&self, file: Self::File) -> NfsResult<()>;
     /// READ of at most [`Limits::max_read`] bytes.
-    async fn read(&self, file: &Self::File, buffer: &mut [u8], offset: u64) -> NfsResult<Read>;
+    async fn read(&self, file: &Self::File, buffer: &mut [u8], offset: u64) -> NfsResult<Read> {
+        self.read_noting(file, buffer, offset, None).await
+    }
+    /// The same; attributes after it go into `after`, where the version has them.
+    async fn read_noting(
+        &self,
+        file: &Self::File,
+        buffer: &mut [u8],
+        offset: u64,
+        after: Option<&mut Option<Attributes>>,
+    ) -> NfsResult<Read>;
     /// WRITE of at most [`Limits::max_write`] bytes.
     async fn write(
         &self,

@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use benchmaster_nfs_proto::rpc::{AuthStat, AuthSys, OpaqueAuth};
+use benchmaster_nfs_proto::rpc::{AuthFlavor, AuthStat, AuthSys, CALL, OpaqueAuth, RPC_VERSION};
 use benchmaster_nfs_proto::xdr::{Bulk, Encoder, List, XdrError};
 
 use self::connection::Connection;
@@ -206,6 +206,10 @@ pub(crate) struct Inner {
     reactor: Reactor,
     counters: Rc<Counters>,
     options: RpcOptions,
+    /// How long a call may take.
+    patience: Duration,
+    /// See [`auth`].
+    auth: Vec<u8>,
     connections: Vec<Rc<Connection>>,
     turn: Cell<usize>,
     handler: RefCell<Option<CallHandler>>,
@@ -258,6 +262,8 @@ impl Rpc {
             connections: (0..options.connections.max(1) as usize)
                 .map(|number| Connection::new(number, reactor, counters, &options, rpc))
                 .collect(),
+            patience: options.timeout * (options.retransmissions + 1),
+            auth: auth(&options.credential),
             options,
             turn: Cell::new(0),
             handler: RefCell::new(None),
@@ -301,6 +307,12 @@ impl Rpc {
     /// re-established.
     pub fn generations(&self) -> u64 {
         self.0.connections.iter().map(|connection| connection.generation()).sum()
+    }
+
+    /// When something was last received on a connection.
+    pub(crate) fn heard(&self, connection: usize) -> Instant {
+        let connections = &self.0.connections;
+        connections.get(connection).map_or_else(Instant::now, |connection| connection.heard())
     }
 
     /// Waits until a connection is up with another generation than `seen`.
@@ -363,12 +375,27 @@ impl Inner {
         self.counters.event(event);
     }
 
-    fn auth(&self) -> OpaqueAuth<'_> {
-        use benchmaster_nfs_proto::rpc::AuthFlavor;
-        if self.options.credential.is_empty() {
-            OpaqueAuth::NONE
-        } else {
-            OpaqueAuth { flavor: AuthFlavor::SYS, body: self.options.credential[..].into() }
+    /// Writes the header of a call.
+    fn write_header(&self, e: &mut Encoder, xid: u32, call: &Call<'_>) {
+        let words = [xid, CALL, RPC_VERSION, call.program, call.version, call.procedure];
+        let mut front = [0; 24];
+        for (place, word) in front.chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_be_bytes());
         }
+        e.raw(&front);
+        e.raw(&self.auth);
     }
+}
+
+/// Credential and verifier of calls, encoded.
+fn auth(credential: &[u8]) -> Vec<u8> {
+    let credential = if credential.is_empty() {
+        OpaqueAuth::NONE
+    } else {
+        OpaqueAuth { flavor: AuthFlavor::SYS, body: credential.into() }
+    };
+    let mut e = Encoder::new();
+    e.put(&credential);
+    e.put(&OpaqueAuth::NONE);
+    e.buffer().to_vec()
 }

@@ -155,8 +155,6 @@ pub struct Read {
     pub len: usize,
     /// Whether the file ends there.
     pub eof: bool,
-    /// Attributes after it, where the version has them.
-    pub attributes: Option<Attributes>,
 }
 
 /// What a WRITE did.

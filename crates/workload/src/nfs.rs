@@ -316,7 +316,7 @@ impl Jobs<'_> {
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
         let threads = processors.min(THREADS as u64).min(count.div_ceil(AT_A_TIME));
         if threads <= 1 {
-            return (self.here(count, shared, &each, tick), sum);
+            return (self.here(count.min(AT_A_TIME), shared, &each, tick), sum);
         }
         let run = |number| {
             let result = self.on_thread(number, AT_A_TIME, &each);

@@ -119,8 +119,14 @@ impl Protocol for Client {
         each_file!(self, file, (client, file) => client.close(file).await)
     }
 
-    async fn read(&self, file: &ClientFile, buffer: &mut [u8], offset: u64) -> NfsResult<Read> {
-        each_file!(self, file, (client, file) => client.read(file, buffer, offset).await)
+    async fn read_noting(
+        &self,
+        file: &ClientFile,
+        buffer: &mut [u8],
+        offset: u64,
+        after: Option<&mut Option<Attributes>>,
+    ) -> NfsResult<Read> {
+        each_file!(self, file, (client, file) => client.read_noting(file, buffer, offset, after).await)
     }
 
     async fn write(

@@ -28,7 +28,7 @@ impl Mount {
         };
         let largest = self.0.limits.max_read as usize;
         if buffer.len() <= largest {
-            return Ok(self.read_piece(file, buffer, offset).await?.0);
+            return self.read_piece(file, buffer, offset, None).await;
         }
         Box::pin(async {
             let len = buffer.len();
@@ -41,7 +41,7 @@ impl Mount {
             lanes::all(pieces.take_while(|(at, _)| *at < end.get()), |(at, piece)| {
                 let end = &end;
                 async move {
-                    let (read, _) = self.read_piece(file, piece, at).await?;
+                    let read = self.read_piece(file, piece, at, None).await?;
                     if read < piece.len() {
                         end.set(end.get().min(at + read as u64));
                     }
@@ -54,19 +54,20 @@ impl Mount {
         .await
     }
 
-    /// Bytes read, and the attributes after it where they came.
+    /// Bytes read; attributes after it go into `after`, where they came.
     pub(super) async fn read_piece(
         &self,
         file: &ClientFile,
         buffer: &mut [u8],
         offset: u64,
-    ) -> NfsResult<(usize, Option<Attributes>)> {
+        mut after: Option<&mut Option<Attributes>>,
+    ) -> NfsResult<usize> {
         let mut done = 0;
-        let mut attributes = None;
         while done < buffer.len() {
-            let read = self.0.client.read(file, &mut buffer[done..], offset + done as u64).await?;
+            let after = after.as_deref_mut();
+            let read =
+                self.0.client.read_noting(file, &mut buffer[done..], offset + done as u64, after).await?;
             done += read.len;
-            attributes = read.attributes;
             if read.eof {
                 break;
             }
@@ -74,7 +75,7 @@ impl Mount {
                 return Err(NfsError::Nonsense("empty READ before the end of the file"));
             }
         }
-        Ok((done, attributes))
+        Ok(done)
     }
 
     /// Writes all of `data` and returns its length. A file opened with

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::time::Instant;
 
-use benchmaster_nfs_proto::rpc::{CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply};
+use benchmaster_nfs_proto::rpc::{Message, REPLY, RpcReply};
 use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
 
 use super::connection::{Connection, PendingCall, Sent};
@@ -50,14 +50,17 @@ impl Rpc {
             value = Some(result);
             Ok(rest)
         };
-        self.transact(call, destination, &encode, &mut read).await?;
+        self.transact(&call, destination, &encode, &mut read).await?;
         value.ok_or(RpcError::TimedOut)
     }
 
     /// The part of a call that does not depend on its types: compiled once, not once per procedure.
-    async fn transact(
+    ///
+    /// All of it is one future: each one within another would copy what it is given, once when it is made and once when it
+    /// is first polled, and what it returns, which shows in the cost of a call.
+    pub(crate) async fn transact(
         &self,
-        call: Call<'_>,
+        call: &Call<'_>,
         destination: &mut [u8],
         encode: Request<'_>,
         decode: Results<'_>,
@@ -65,32 +68,77 @@ impl Rpc {
         let inner = &*self.0;
         let counting = Counting::new(self, call);
         let connection = self.choose(call.connection);
-        let deadline = counting.began + inner.options.timeout * (inner.options.retransmissions + 1);
         let place =
             connection.place(!destination.is_empty() && destination.len() >= super::incoming::LANDING);
-        let header = CallHeader {
-            xid: place.xid(),
-            rpc_version: RPC_VERSION,
-            program: call.program,
-            version: call.version,
-            procedure: call.procedure,
-            cred: inner.auth(),
-            verf: OpaqueAuth::NONE,
-        };
         let message = |e: &mut Encoder, payload: Bulk<'_>| {
-            e.put(&header);
+            inner.write_header(e, place.xid(), call);
             encode(e, payload);
         };
-        let result = loop {
-            match self.exchange(connection, &place, &counting, deadline, destination, &message, decode).await
-            {
-                Ok(()) => break Ok(()),
-                Err(Again::Resend) => {}
-                Err(Again::Fail(error)) => break Err(error),
+        let failure = loop {
+            let deadline = counting.began + inner.patience;
+            let mut waited = !connection.is_up();
+            if waited && !connection.up(deadline).await {
+                break connection.failure();
+            }
+            // Reading the clock shows in the cost of a call: a request that waited for nothing leaves about now.
+            waited |= counting.transmissions.get() > 0 || call.since.is_some();
+            let now = if waited { Instant::now() } else { counting.began };
+            let until = (now + inner.options.timeout).min(deadline);
+            let sent = match connection.send(&place, call.payload, &message, until) {
+                Sent::Queued(bytes) => bytes,
+                Sent::Direct => {
+                    let sent = connection.send_from(&place, call.payload, &message, deadline).await;
+                    place.wait_until((Instant::now() + inner.options.timeout).min(deadline));
+                    sent
+                }
+            };
+            counting.transmitted(sent);
+            let mut refused = None;
+            let taken = poll_fn(|context| {
+                connection.take(&place, context, destination, &mut |bytes, whole, destination| {
+                    let mut d = if whole { Decoder::new(bytes) } else { Decoder::of_front(bytes) };
+                    match header_of(&mut d, call) {
+                        Ok(()) => decode(&mut d, destination),
+                        Err(Reply::Bad(error)) => Err(error),
+                        Err(Reply::Failed(error)) => {
+                            refused = Some(error);
+                            Ok(0)
+                        }
+                    }
+                })
+            })
+            .await;
+            match taken {
+                Taken::Reply => match refused {
+                    None => {
+                        counting.done(connection, &place, None);
+                        return Ok(());
+                    }
+                    Some(error) => break error,
+                },
+                Taken::Bad(error) => break RpcError::BadReply(*error),
+                Taken::Lost => {
+                    if connection.is_closed() {
+                        break RpcError::Closed;
+                    }
+                    inner.event(Event::Resent);
+                    if let Some(history) = call.history {
+                        history.reconnected.set(true);
+                    }
+                }
+                Taken::TimedOut => {
+                    if Instant::now() >= deadline {
+                        break RpcError::TimedOut;
+                    }
+                    inner.event(Event::Retransmission);
+                    if !inner.options.resend_on_live_connection {
+                        connection.reset("no reply in time");
+                    }
+                }
             }
         };
-        counting.done(connection, &place, result.as_ref().err());
-        result
+        counting.done(connection, &place, Some(&failure));
+        Err(failure)
     }
 
     fn choose(&self, wanted: Option<usize>) -> &Connection {
@@ -105,94 +153,6 @@ impl Rpc {
         });
         &connections[number % connections.len()]
     }
-
-    /// Sends a request once and waits for the reply.
-    #[allow(clippy::too_many_arguments)]
-    async fn exchange(
-        &self,
-        connection: &Connection,
-        place: &PendingCall<'_>,
-        counting: &Counting<'_>,
-        deadline: Instant,
-        destination: &mut [u8],
-        message: Request<'_>,
-        decode: Results<'_>,
-    ) -> Result<(), Again> {
-        let options = &self.0.options;
-        let mut waited = !connection.is_up();
-        if waited && !connection.up(deadline).await {
-            return Err(Again::Fail(connection.failure()));
-        }
-        let payload = counting.call.payload;
-        let sent = match connection.send(place, payload, message) {
-            Sent::Queued(bytes) => bytes,
-            Sent::Direct => {
-                waited = true;
-                connection.send_from(place, payload, message, deadline).await
-            }
-        };
-        counting.transmitted(sent);
-        // Reading the clock shows in the cost of a call: a request that waited for nothing leaves about now.
-        let at_once = counting.transmissions.get() == 1 && counting.call.since.is_none() && !waited;
-        let now = if at_once { counting.began } else { Instant::now() };
-        place.wait_until((now + options.timeout).min(deadline));
-        let mut front = None;
-        let taken = poll_fn(|context| {
-            connection.take(
-                place,
-                context,
-                destination,
-                &mut |bytes: &[u8], whole, destination: &mut [u8]| {
-                    let mut d = if whole { Decoder::new(bytes) } else { Decoder::of_front(bytes) };
-                    let outcome = header_of(&mut d, &counting.call);
-                    let rest = match outcome {
-                        Ok(()) => decode(&mut d, destination)?,
-                        Err(Reply::Bad(error)) => return Err(error),
-                        Err(Reply::Failed(error)) => {
-                            front = Some(Err(error));
-                            return Ok(0);
-                        }
-                    };
-                    front = Some(Ok(()));
-                    Ok(rest)
-                },
-            )
-        })
-        .await;
-        match taken {
-            Taken::Reply => match front {
-                Some(result) => result.map_err(Again::Fail),
-                None => Err(Again::Fail(RpcError::TimedOut)),
-            },
-            Taken::Bad(error) => Err(Again::Fail(RpcError::BadReply(error))),
-            Taken::Lost => {
-                if connection.is_closed() {
-                    return Err(Again::Fail(RpcError::Closed));
-                }
-                self.0.event(Event::Resent);
-                if let Some(history) = counting.call.history {
-                    history.reconnected.set(true);
-                }
-                Err(Again::Resend)
-            }
-            Taken::TimedOut => {
-                if Instant::now() >= deadline {
-                    return Err(Again::Fail(RpcError::TimedOut));
-                }
-                self.0.event(Event::Retransmission);
-                if !options.resend_on_live_connection {
-                    connection.reset("no reply in time");
-                }
-                Err(Again::Resend)
-            }
-        }
-    }
-}
-
-/// How an exchange without result goes on.
-enum Again {
-    Resend,
-    Fail(RpcError),
 }
 
 /// What is wrong with a reply.
@@ -201,8 +161,25 @@ enum Reply {
     Failed(RpcError),
 }
 
+/// A reply to a call that was carried out, after its transaction number: REPLY, MSG_ACCEPTED, a verifier of AUTH_NONE
+/// without a body, SUCCESS.
+const CARRIED_OUT: [u8; 20] = {
+    let mut bytes = [0; 20];
+    bytes[3] = REPLY as u8;
+    bytes
+};
+
 /// Reads the header of a reply.
+#[inline]
 fn header_of(d: &mut Decoder<'_>, call: &Call<'_>) -> Result<(), Reply> {
+    if d.rest().get(4..24) == Some(&CARRIED_OUT) {
+        return d.bytes(24, "header of a reply").map(drop).map_err(Reply::Bad);
+    }
+    any_header(d, call)
+}
+
+#[cold]
+fn any_header(d: &mut Decoder<'_>, call: &Call<'_>) -> Result<(), Reply> {
     let Call { program, version: wanted, procedure, .. } = *call;
     let reply = match d.get().map_err(Reply::Bad)? {
         Message::Reply { reply, .. } => reply,
@@ -225,7 +202,7 @@ fn header_of(d: &mut Decoder<'_>, call: &Call<'_>) -> Result<(), Reply> {
 /// two snapshots `transmissions` are more than `ops` only where the same request was sent again.
 struct Counting<'c> {
     rpc: &'c Rpc,
-    call: Call<'c>,
+    call: &'c Call<'c>,
     began: Instant,
     transmissions: Cell<u32>,
     bytes_sent: Cell<u64>,
@@ -233,7 +210,7 @@ struct Counting<'c> {
 }
 
 impl<'c> Counting<'c> {
-    fn new(rpc: &'c Rpc, call: Call<'c>) -> Self {
+    fn new(rpc: &'c Rpc, call: &'c Call<'c>) -> Self {
         rpc.0.counters.begun();
         let began = call.since.unwrap_or_else(Instant::now);
         let (transmissions, bytes_sent, counted) = Default::default();
@@ -257,12 +234,13 @@ impl<'c> Counting<'c> {
         let end = times.received.unwrap_or_else(Instant::now);
         let sent = times.sent.unwrap_or(end).clamp(self.began, end.max(self.began));
         let rtt_ns = end.saturating_duration_since(sent).as_nanos() as u64;
+        let queue_ns = (sent - self.began).as_nanos() as u64;
         self.rpc.0.counters.on_connection(connection.number, rtt_ns);
         self.count(|counters| {
             counters.bytes_received += times.bytes as u64;
-            counters.queue_ns += (sent - self.began).as_nanos() as u64;
+            counters.queue_ns += queue_ns;
             counters.rtt_ns += rtt_ns;
-            counters.execute_ns += (end.saturating_duration_since(self.began)).as_nanos() as u64;
+            counters.execute_ns += queue_ns + rtt_ns;
             counters.errors += u64::from(failed.is_some());
             counters.timeouts += u64::from(matches!(failed, Some(RpcError::TimedOut)));
         });

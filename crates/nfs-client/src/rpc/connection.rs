@@ -62,6 +62,8 @@ pub(super) struct Connection {
     fd: RefCell<Option<OwnedFd>>,
     link: Cell<Link>,
     generation: Cell<u64>,
+    /// When something was last received.
+    heard: Cell<Instant>,
     /// Why the last attempt to connect failed, or the connection broke.
     error: RefCell<Option<io::Error>>,
     /// Tasks that wait for a change of `link`.
@@ -107,6 +109,7 @@ impl Connection {
             fd: RefCell::new(None),
             link: Cell::new(Link::Down),
             generation: Cell::new(0),
+            heard: Cell::new(Instant::now()),
             error: RefCell::new(None),
             changed: Waiters::default(),
             pending: RefCell::new(Pending::new(dial::first_xid())),
@@ -119,6 +122,10 @@ impl Connection {
 
     pub(super) fn generation(&self) -> u64 {
         self.generation.get()
+    }
+
+    pub(super) fn heard(&self) -> Instant {
+        self.heard.get()
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -195,18 +202,24 @@ impl Connection {
         })
     }
 
-    /// Queues a request, if its payload is small.
-    pub(super) fn send(&self, place: &PendingCall<'_>, payload: &[u8], message: Message<'_>) -> Sent {
+    /// Queues a request, if its payload is small; its reply is waited for until `at`.
+    pub(super) fn send(
+        &self,
+        place: &PendingCall<'_>,
+        payload: &[u8],
+        message: Message<'_>,
+        at: Instant,
+    ) -> Sent {
         let xid = place.xid();
         match self.transport {
             Transport::Udp => {
-                self.begin_waiting(xid);
+                self.begin_waiting(xid, Some(at));
                 return Sent::Queued(self.send_datagram(xid, payload, message));
             }
             Transport::Tcp if payload.len() >= DIRECT => return Sent::Direct,
             Transport::Tcp => {}
         }
-        self.begin_waiting(xid);
+        self.begin_waiting(xid, Some(at));
         let bytes = self.outgoing.borrow_mut().queue(xid, payload, message);
         self.mark();
         Sent::Queued(bytes)
@@ -234,7 +247,7 @@ impl Connection {
                 if queued.is_none() {
                     return Poll::Pending;
                 }
-                self.begin_waiting(xid);
+                self.begin_waiting(xid, None);
             }
             if !self.outgoing.borrow().is_sending(xid) {
                 return Poll::Ready(());
@@ -263,9 +276,10 @@ impl Connection {
         queued.unwrap_or_default()
     }
 
-    fn begin_waiting(&self, xid: u32) {
+    fn begin_waiting(&self, xid: u32, until: Option<Instant>) {
         if let Some(entry) = self.pending.borrow_mut().get(xid) {
             entry.state = State::Waiting;
+            entry.deadline = until.or(entry.deadline);
         }
     }
 

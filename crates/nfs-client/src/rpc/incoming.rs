@@ -15,12 +15,12 @@ pub(super) const FRONT: usize = 512;
 const SPARE: usize = 64;
 
 /// What became of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// Its reply was decoded.
     Reply,
-    /// Its reply is no reply.
-    Bad(XdrError),
+    /// Its reply is no reply. Boxed: what is returned for every call is small.
+    Bad(Box<XdrError>),
     /// The connection broke.
     Lost,
     /// No reply in time.

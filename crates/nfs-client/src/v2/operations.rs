@@ -121,7 +121,13 @@ impl Protocol for Client {
         Ok(())
     }
 
-    async fn read(&self, file: &File, buffer: &mut [u8], offset: u64) -> NfsResult<Read> {
+    async fn read_noting(
+        &self,
+        file: &File,
+        buffer: &mut [u8],
+        offset: u64,
+        mut after: Option<&mut Option<Attributes>>,
+    ) -> NfsResult<Read> {
         let most = buffer.len().min(MAX_DATA as usize);
         let buffer = &mut buffer[..most];
         let (from, count) = (convert::size(offset)?, most as u32);
@@ -131,12 +137,15 @@ impl Protocol for Client {
                 let (len, rest) = (ok.data.len(), land(ok.data, destination)?);
                 let attributes = convert::attributes(&ok.attributes);
                 let eof = offset + len as u64 >= attributes.size;
-                Ok((Ok(Read { len, eof, attributes: Some(attributes) }), rest))
+                if let Some(after) = &mut after {
+                    **after = Some(attributes);
+                }
+                Ok((Ok(Read { len, eof }), rest))
             }
             ReadRes::Err(status) => Ok((Err(status), 0)),
         };
         match self.export.rpc().call_into(call_of(Proc2::READ), buffer, |e, _| e.put(&args), decode).await? {
-            Ok(Read { len: 0, eof: false, .. }) if count > 0 => {
+            Ok(Read { len: 0, eof: false }) if count > 0 => {
                 Err(NfsError::Nonsense("empty READ before the end of the file"))
             }
             Ok(read) => Ok(read),

@@ -1,10 +1,10 @@
 //! The operations of version 3.
 
 use benchmaster_nfs_proto::v3::{
-    AccessArgs, AccessRes, CommitArgs, CommitRes, CreateArgs, CreateHow, CreateRes, DirOpArgs, FsArgs,
-    FsstatRes, GetattrArgs, GetattrRes, LinkArgs, LinkRes, LookupArgs, LookupRes, MkdirArgs, Nfsstat3, Proc3,
-    ReadArgs, ReadRes, ReadlinkArgs, ReadlinkRes, RemoveArgs, RemoveRes, RenameArgs, RenameRes, Sattr3,
-    SetattrArgs, SetattrRes, SymlinkArgs, SymlinkData, WriteArgs, WriteRes,
+    AccessArgs, AccessRes, CommitArgs, CommitRes, CreateArgs, CreateHow, CreateRes, DirOpArgs, Fattr3,
+    FsArgs, FsstatRes, GetattrArgs, GetattrRes, LinkArgs, LinkRes, LookupArgs, LookupRes, MkdirArgs,
+    Nfsstat3, PostOpAttr, Proc3, ReadArgs, ReadlinkArgs, ReadlinkRes, RemoveArgs, RemoveRes, RenameArgs,
+    RenameRes, Sattr3, SetattrArgs, SetattrRes, SymlinkArgs, SymlinkData, WriteArgs, WriteRes,
 };
 use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
 
@@ -171,25 +171,40 @@ impl Protocol for Client {
         Ok(())
     }
 
-    async fn read(&self, file: &File, buffer: &mut [u8], offset: u64) -> NfsResult<Read> {
+    async fn read_noting(
+        &self,
+        file: &File,
+        buffer: &mut [u8],
+        offset: u64,
+        mut after: Option<&mut Option<Attributes>>,
+    ) -> NfsResult<Read> {
         let count = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
         let args = ReadArgs { file: fh(&file.handle), offset, count };
         let mut delay = Delay::new(self.delay);
         loop {
             let call = call_of(Proc3::READ);
-            let decode = |d: &mut Decoder<'_>, destination: &mut [u8]| match d.get()? {
-                ReadRes::Ok(ok) => {
-                    let (len, rest) = (ok.data.len(), land(ok.data, destination)?);
-                    if ok.count as usize != len {
-                        return Err(XdrError::BadValue { what: "count of READ", value: ok.count });
-                    }
-                    let attributes = ok.file_attributes.as_ref().map(convert::attributes);
-                    Ok((Ok(Read { len, eof: ok.eof, attributes }), rest))
+            // Item by item: the attributes, most of a result, are built only where they are wanted.
+            let decode = |d: &mut Decoder<'_>, destination: &mut [u8]| {
+                let status: Nfsstat3 = d.get()?;
+                if status != Nfsstat3::OK {
+                    d.get::<PostOpAttr>()?;
+                    return Ok((Err(status), 0));
                 }
-                ReadRes::Err(status, _) => Ok((Err(status), 0)),
+                if d.get()? {
+                    match &mut after {
+                        Some(after) => **after = Some(convert::attributes(&d.get()?)),
+                        None => _ = d.bytes(Fattr3::LENGTH, "fattr3")?,
+                    }
+                }
+                let (count, eof, data): (u32, bool, Bulk<'_>) = (d.get()?, d.get()?, d.get()?);
+                let (len, rest) = (data.len(), land(data, destination)?);
+                if count as usize != len {
+                    return Err(XdrError::BadValue { what: "count of READ", value: count });
+                }
+                Ok((Ok(Read { len, eof }), rest))
             };
             match self.export.rpc().call_into(call, &mut *buffer, |e, _| e.put(&args), decode).await? {
-                Ok(Read { len: 0, eof: false, .. }) if count > 0 => {
+                Ok(Read { len: 0, eof: false }) if count > 0 => {
                     return Err(NfsError::Nonsense("empty READ before the end of the file"));
                 }
                 Ok(read) => return Ok(read),

@@ -1,6 +1,8 @@
 //! COMPOUND: operations written one after the other, results read one by one, both without allocation.
 
-use benchmaster_nfs_proto::v4::{CompoundResHeader, GetattrArgs, GetattrOk, Nfsstat4, Opnum, PutfhArgs};
+use benchmaster_nfs_proto::v4::{
+    CompoundResHeader, GetattrArgs, GetattrOk, Nfsstat4, Opnum, PutfhArgs, SequenceArgs, SequenceOk,
+};
 use benchmaster_nfs_proto::xdr::{Decode, Decoder, Encode, Encoder, Mark, XdrError};
 
 use super::attrs;
@@ -17,11 +19,24 @@ pub(super) struct Ops<'e> {
 impl<'e> Ops<'e> {
     /// Begins a COMPOUND without tag.
     pub(super) fn begin(e: &'e mut Encoder, minor: u32) -> Self {
-        e.put(&0u32);
-        e.put(&minor);
+        e.raw(&(u64::from(minor)).to_be_bytes());
         let at = e.mark();
         e.put(&0u32);
         Self { e, at, count: 0 }
+    }
+
+    /// SEQUENCE, which every request begins with: written as one piece.
+    #[inline]
+    pub(super) fn sequence(&mut self, args: &SequenceArgs) {
+        let mut bytes = [0; 36];
+        bytes[..4].copy_from_slice(&Opnum::SEQUENCE.0.to_be_bytes());
+        bytes[4..20].copy_from_slice(&args.sessionid);
+        bytes[20..24].copy_from_slice(&args.sequenceid.to_be_bytes());
+        bytes[24..28].copy_from_slice(&args.slotid.to_be_bytes());
+        bytes[28..32].copy_from_slice(&args.highest_slotid.to_be_bytes());
+        bytes[35] = args.cachethis.into();
+        self.e.raw(&bytes);
+        self.count += 1;
     }
 
     #[inline]
@@ -92,6 +107,16 @@ pub(super) fn appended<T>(result: Result<T, Failure>) -> Result<Option<T>, Failu
     }
 }
 
+/// What a successful SEQUENCE says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sequenced {
+    /// Highest slot that the server takes.
+    pub(super) highest_slotid: u32,
+    /// Highest slot that it wants to be used.
+    pub(super) target_highest_slotid: u32,
+    pub(super) status_flags: u32,
+}
+
 /// Results of a request.
 pub(super) struct Results<'d, 'a> {
     d: &'d mut Decoder<'a>,
@@ -129,6 +154,17 @@ impl<'d, 'a> Results<'d, 'a> {
         }
     }
 
+    /// The result of a SEQUENCE with these arguments.
+    #[inline]
+    pub(super) fn sequence(&mut self, args: &SequenceArgs) -> Result<Sequenced, Failure> {
+        let ok: SequenceOk = self.take(Opnum::SEQUENCE)?;
+        if (ok.sessionid, ok.slotid, ok.sequenceid) != (args.sessionid, args.slotid, args.sequenceid) {
+            return Err(Failure::Nonsense("the reply is for another slot"));
+        }
+        let SequenceOk { highest_slotid, target_highest_slotid, status_flags, .. } = ok;
+        Ok(Sequenced { highest_slotid, target_highest_slotid, status_flags })
+    }
+
     /// PUTFH was carried out.
     #[inline]
     pub(super) fn on(&mut self) -> Result<(), Failure> {
@@ -145,5 +181,27 @@ impl<'d, 'a> Results<'d, 'a> {
     /// Whether results are left.
     pub(super) fn more(&self) -> bool {
         self.left > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_is_written_as_the_protocol_says() {
+        for cachethis in [false, true] {
+            let sessionid = std::array::from_fn(|at| at as u8 + 1);
+            let (sequenceid, slotid, highest_slotid) = (0x0102_0304, 5, 0x0607_0809);
+            let args = SequenceArgs { sessionid, sequenceid, slotid, highest_slotid, cachethis };
+            let [mut own, mut generic] = [(); 2].map(|()| Encoder::new());
+            let mut ops = Ops::begin(&mut own, 1);
+            ops.sequence(&args);
+            ops.end();
+            [0, 1, 1].iter().for_each(|word: &u32| generic.put(word));
+            generic.put(&Opnum::SEQUENCE);
+            generic.put(&args);
+            assert_eq!(own.buffer(), generic.buffer());
+        }
     }
 }

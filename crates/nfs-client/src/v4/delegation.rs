@@ -77,8 +77,13 @@ impl Delegations {
         *self.hook.borrow_mut() = Some(hook);
     }
 
+    /// Whether there are none, in use or being given back.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count.get() == 0
+    }
+
     fn get(&self, handle: &Handle) -> Option<Entry> {
-        if self.count.get() == 0 {
+        if self.is_empty() {
             return None;
         }
         self.held.borrow().get(handle).copied()

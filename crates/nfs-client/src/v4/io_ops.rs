@@ -27,7 +27,11 @@ impl Inner {
         if let Some(why) = state.lost.get() {
             return Err(NfsError::StateLost(why));
         }
-        let delegated = self.delegations.for_access(&state.handle.get(), access);
+        // Handles are large: not copied where there are no delegations to look up.
+        let delegated = match self.delegations.is_empty() {
+            true => None,
+            false => self.delegations.for_access(&state.handle.get(), access),
+        };
         Ok(self.for_data(delegated.unwrap_or_else(|| state.stateid.get())))
     }
 
@@ -107,20 +111,19 @@ impl Inner {
         let most = buffer.len().min(self.limits.get().max_read as usize);
         let buffer = &mut buffer[..most];
         self.with_stateid(file, SHARE_ACCESS_READ, async |stateid| {
-            let handle = file.handle();
             let args = ReadArgs { stateid, offset, count: most as u32 };
             self.perform(
                 Kind::reading(ops::READ),
                 &mut *buffer,
                 |ops, _| {
-                    ops.on(&handle).put(Opnum::READ, &args);
+                    ops.on(&file.handle()).put(Opnum::READ, &args);
                 },
                 |results, buffer| {
                     results.on()?;
                     let ReadOk { eof, data } = results.take(Opnum::READ)?;
                     let len = data.len();
                     let rest = land(data, buffer)?;
-                    Ok((Read { len, eof, attributes: None }, rest))
+                    Ok((Read { len, eof }, rest))
                 },
             )
             .await
@@ -142,12 +145,11 @@ impl Inner {
             Stability::File => StableHow4::FileSync,
         };
         self.with_stateid(file, SHARE_ACCESS_WRITE, async |stateid| {
-            let handle = file.handle();
             self.perform(
                 Kind::reading(ops::WRITE).payload(data),
                 &mut [],
                 |ops, data| {
-                    ops.on(&handle).put(Opnum::WRITE, &WriteArgs { stateid, offset, stable, data });
+                    ops.on(&file.handle()).put(Opnum::WRITE, &WriteArgs { stateid, offset, stable, data });
                     ops.attributes();
                 },
                 |results, _| {

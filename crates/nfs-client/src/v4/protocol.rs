@@ -50,7 +50,13 @@ impl Protocol for Client {
         self.0.close(file).await
     }
 
-    async fn read(&self, file: &File, buffer: &mut [u8], offset: u64) -> NfsResult<Read> {
+    async fn read_noting(
+        &self,
+        file: &File,
+        buffer: &mut [u8],
+        offset: u64,
+        _: Option<&mut Option<Attributes>>,
+    ) -> NfsResult<Read> {
         self.0.read(file, buffer, offset).await
     }
 

@@ -7,12 +7,12 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::{
-    NFS_PROGRAM, NFS_V4, Nfsstat4, Opnum, PROC_COMPOUND, RenewArgs, SequenceArgs, SequenceOk,
+    NFS_PROGRAM, NFS_V4, Nfsstat4, Opnum, PROC_COMPOUND, RenewArgs, SequenceArgs,
 };
 use benchmaster_nfs_proto::xdr::{Bulk, Decode, Decoder, Encode, Encoder, XdrError};
 
 use super::Inner;
-use super::compound::{Failure, Ops, Results};
+use super::compound::{Failure, Ops, Results, Sequenced};
 use super::need::Need;
 use super::slots::Slot;
 use super::state::SeqidGuard;
@@ -29,11 +29,27 @@ pub(super) use kind::Kind;
 /// Recoveries that one operation goes through before it fails.
 const RECOVERIES: u32 = 16;
 
-/// What a reply brought.
+/// What a reply brought. It is written in place: what futures return is copied by each one that returns it.
 struct Outcome {
-    sequence: Option<Result<SequenceOk, Nfsstat4>>,
+    sequence: Option<Result<Sequenced, Nfsstat4>>,
     status: Nfsstat4,
     result: Result<(), Failure>,
+}
+
+impl Outcome {
+    const NONE: Self =
+        Self { sequence: None, status: Nfsstat4::OK, result: Err(Failure::Nonsense("no result")) };
+}
+
+/// A request as it is sent, also again.
+struct Sending<'s> {
+    kind: &'s Kind<'s>,
+    since: Option<Instant>,
+    connection: Option<usize>,
+    sequence: Option<&'s SequenceArgs>,
+    /// How often it was sent.
+    sent: &'s Cell<u32>,
+    encode: WriteOps<'s>,
 }
 
 /// Writes the operations of a request.
@@ -151,14 +167,14 @@ impl Inner {
         decode: impl Fn(&mut Results<'_, '_>, &mut [u8]) -> Result<(R, usize), Failure>,
     ) -> NfsResult<R> {
         let mut value = None;
-        self.perform_any(kind, destination, &encode, &mut keeping(&mut value, &decode)).await?;
+        self.perform_any(&kind, destination, &encode, &mut keeping(&mut value, &decode)).await?;
         value.ok_or(NO_RESULT)
     }
 
     /// The part of [`Self::perform`] that does not depend on types: compiled once, not once per request.
     async fn perform_any(
         self: &Rc<Self>,
-        kind: Kind<'_>,
+        kind: &Kind<'_>,
         destination: &mut [u8],
         encode: WriteOps<'_>,
         decode: ReadResults<'_>,
@@ -229,7 +245,7 @@ impl Inner {
         let mut value = None;
         let encode = |ops: &mut Ops<'_>, _: Bulk<'_>| encode(ops);
         let decode = |results: &mut Results<'_, '_>, _: &mut [u8]| Ok((decode(results)?, 0));
-        self.attempt_any(kind, &mut [], &encode, &mut keeping(&mut value, &decode)).await?;
+        self.attempt_any(&kind, &mut [], &encode, &mut keeping(&mut value, &decode)).await?;
         value.ok_or(NO_RESULT)
     }
 
@@ -257,7 +273,7 @@ impl Inner {
     /// The part of [`Self::attempt`] that does not depend on types.
     async fn attempt_any(
         self: &Rc<Self>,
-        kind: Kind<'_>,
+        kind: &Kind<'_>,
         destination: &mut [u8],
         encode: WriteOps<'_>,
         decode: ReadResults<'_>,
@@ -266,8 +282,10 @@ impl Inner {
         if !self.has_sessions() || kind.bare {
             let since = if kind.bare || kind.held { None } else { self.pass(kind.recovery).await? };
             let begun = self.client.get();
-            let outcome =
-                self.exchange(kind, since, kind.connection, None, &sent, destination, encode, decode).await?;
+            let connection = kind.connection;
+            let sending = Sending { kind, since, connection, sequence: None, sent: &sent, encode };
+            let mut outcome = Outcome::NONE;
+            self.exchange(&sending, destination, decode, &mut outcome).await?;
             if let (true, true, Err(Failure::Status(status))) =
                 (kind.changes, sent.get() > 1, &outcome.result)
                 && !matches!(*status, Nfsstat4::DELAY | Nfsstat4::GRACE)
@@ -280,9 +298,16 @@ impl Inner {
         // Only made where something fails.
         let mut retry: Option<Retry> = None;
         loop {
-            let (held, since) = match kept.take().filter(|h| h.slot.generation == self.slots.generation()) {
-                Some(held) => (held, None),
-                None => self.slot(kind.recovery).await?,
+            let mut since = None;
+            let held = match kept.take().filter(|h| h.slot.generation == self.slots.generation()) {
+                Some(held) => held,
+                None => {
+                    let slot = match self.slots.take_now(kind.recovery) {
+                        Some(slot) => slot,
+                        None => self.wait_for_slot(kind.recovery, &mut since).await?,
+                    };
+                    SlotGuard { inner: self, slot, settled: Cell::new(false) }
+                }
             };
             let epoch = self.recovery.epoch();
             let connection = kind.connection.unwrap_or_else(|| self.next_connection());
@@ -294,21 +319,16 @@ impl Inner {
                 highest_slotid: slot.highest.max(slot.number),
                 cachethis: kind.cache,
             };
-            let sequence = Some(&args);
-            let outcome = self
-                .exchange(kind, since, Some(connection), sequence, &sent, destination, encode, decode)
-                .await?;
+            let (sequence, connection) = (Some(&args), Some(connection));
+            let sending = Sending { kind, since, connection, sequence, sent: &sent, encode };
+            let mut outcome = Outcome::NONE;
+            self.exchange(&sending, destination, decode, &mut outcome).await?;
             // Whether an earlier transmission may have been executed though this one was not.
             let unknown = kind.changes && sent.get() > 1;
             let status = match outcome.sequence {
                 Some(Ok(ok)) => {
-                    if (ok.sessionid, ok.slotid, ok.sequenceid)
-                        != (args.sessionid, args.slotid, args.sequenceid)
-                    {
-                        return Err(NfsError::Nonsense("the reply is for another slot"));
-                    }
                     held.settle(true);
-                    self.sequence_done(&ok, slot.generation);
+                    self.sequence_done(&ok, connection, slot.generation);
                     // Executed before; but the reply was not to be kept (RFC 8881 §2.10.6.1.3).
                     if outcome.result.as_ref().err() == Some(&Failure::Status(Nfsstat4::RETRY_UNCACHED_REP)) {
                         if kind.changes {
@@ -334,7 +354,7 @@ impl Inner {
                 }
                 Nfsstat4::CONN_NOT_BOUND_TO_SESSION => {
                     retry.recovering()?;
-                    Box::pin(self.bind(connection)).await?;
+                    Box::pin(self.bind(connection.unwrap_or_default())).await?;
                     kept = Some(held);
                     continue;
                 }
@@ -386,18 +406,14 @@ impl Inner {
     }
 
     /// Sends a request and reads its reply.
-    #[allow(clippy::too_many_arguments)]
     async fn exchange(
         self: &Rc<Self>,
-        kind: Kind<'_>,
-        since: Option<Instant>,
-        connection: Option<usize>,
-        sequence: Option<&SequenceArgs>,
-        sent: &Cell<u32>,
+        sending: &Sending<'_>,
         destination: &mut [u8],
-        encode: WriteOps<'_>,
         decode: ReadResults<'_>,
-    ) -> NfsResult<Outcome> {
+        outcome: &mut Outcome,
+    ) -> NfsResult<()> {
+        let Sending { kind, since, connection, sequence, sent, encode } = *sending;
         let minor = self.minor;
         let call = Call {
             payload: kind.payload,
@@ -409,41 +425,47 @@ impl Inner {
             sent.set(sent.get() + 1);
             let mut ops = Ops::begin(e, minor);
             if let Some(sequence) = sequence {
-                ops.put(Opnum::SEQUENCE, sequence);
+                ops.sequence(sequence);
             }
             encode(&mut ops, payload);
             ops.end();
         };
-        let read = |d: &mut Decoder<'_>, destination: &mut [u8]| -> Result<(Outcome, usize), XdrError> {
+        let mut read = |d: &mut Decoder<'_>, destination: &mut [u8]| -> Result<usize, XdrError> {
             let mut results = Results::begin(d)?;
-            let status = results.status;
-            let failed = |sequence, failure| match failure {
-                Failure::Xdr(error) => Err(error),
-                failure => Ok((Outcome { sequence, status, result: Err(failure) }, 0)),
-            };
-            let sequence = match sequence {
-                None => None,
-                Some(_) if !results.more() => {
-                    return failed(None, Failure::Status(status));
-                }
-                Some(_) => match results.take::<SequenceOk>(Opnum::SEQUENCE) {
-                    Ok(ok) => Some(Ok(ok)),
-                    Err(Failure::Status(status)) => {
-                        return failed(Some(Err(status)), Failure::Status(status));
+            outcome.status = results.status;
+            let read = match sequence {
+                None => decode(&mut results, destination),
+                Some(_) if !results.more() => Err(Failure::Status(results.status)),
+                Some(args) => match results.sequence(args) {
+                    Ok(ok) => {
+                        outcome.sequence = Some(Ok(ok));
+                        decode(&mut results, destination)
                     }
-                    Err(failure) => return failed(None, failure),
+                    Err(failure) => {
+                        if let Failure::Status(status) = failure {
+                            outcome.sequence = Some(Err(status));
+                        }
+                        Err(failure)
+                    }
                 },
             };
-            match decode(&mut results, destination) {
-                Ok(rest) => Ok((Outcome { sequence, status, result: Ok(()) }, rest)),
-                Err(failure) => failed(sequence, failure),
+            match read {
+                Ok(rest) => {
+                    outcome.result = Ok(());
+                    Ok(rest)
+                }
+                Err(Failure::Xdr(error)) => Err(error),
+                Err(failure) => {
+                    outcome.result = Err(failure);
+                    Ok(0)
+                }
             }
         };
-        let outcome = self.rpc.call_into(call, destination, write, read).await;
-        if outcome.as_ref().is_ok_and(|outcome| outcome.status != Nfsstat4::OK) {
+        self.rpc.transact(&call, destination, &write, &mut read).await?;
+        if outcome.status != Nfsstat4::OK {
             self.counters.error(kind.op);
         }
-        outcome.map_err(NfsError::Rpc)
+        Ok(())
     }
 
     /// Waits until the gate is open; since when, if it had to wait.
@@ -456,14 +478,11 @@ impl Inner {
         Ok(Some(since))
     }
 
-    async fn slot<'i>(self: &'i Rc<Self>, recovery: bool) -> NfsResult<(SlotGuard<'i>, Option<Instant>)> {
-        let held = |slot| SlotGuard { inner: self, slot, settled: Cell::new(false) };
+    /// Waits for a slot; `since` becomes when this began.
+    async fn wait_for_slot(self: &Rc<Self>, recovery: bool, since: &mut Option<Instant>) -> NfsResult<Slot> {
+        *since = Some(self.pass(recovery).await?.unwrap_or_else(Instant::now));
         if let Some(slot) = self.slots.take_now(recovery) {
-            return Ok((held(slot), None));
-        }
-        let since = self.pass(recovery).await?.unwrap_or_else(Instant::now);
-        if let Some(slot) = self.slots.take_now(recovery) {
-            return Ok((held(slot), Some(since)));
+            return Ok(slot);
         }
         self.counters.event(Event::SlotWait);
         // Every request on a slot ends some time, and a slot that does not come back costs the session: here at the
@@ -471,7 +490,7 @@ impl Inner {
         let options = self.rpc.options();
         let deadline = Instant::now() + options.timeout * (options.retransmissions + 1);
         match self.reactor.until(deadline, self.slots.take(recovery)).await {
-            Some(Some(slot)) => Ok((held(slot), Some(since))),
+            Some(Some(slot)) => Ok(slot),
             Some(None) => Err(RpcError::Closed.into()),
             None => {
                 self.demand(Need::SESSION.and(Need::RESET), self.recovery.epoch());
@@ -481,14 +500,18 @@ impl Inner {
     }
 
     fn next_connection(&self) -> usize {
+        let connections = self.rpc.connections();
+        if connections == 1 {
+            return 0;
+        }
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
-        turn % self.rpc.connections()
+        turn % connections
     }
 
     /// What a successful SEQUENCE says.
-    fn sequence_done(self: &Rc<Self>, ok: &SequenceOk, generation: u64) {
-        self.renewed.set(Instant::now());
+    fn sequence_done(self: &Rc<Self>, ok: &Sequenced, connection: Option<usize>, generation: u64) {
+        self.renewed.set(self.rpc.heard(connection.unwrap_or_default()));
         if generation != self.slots.generation() {
             return;
         }
@@ -521,15 +544,15 @@ impl Inner {
                 highest_slotid: slot.highest.max(slot.number),
                 cachethis: false,
             };
-            let connection = self.next_connection();
-            let sent = Cell::new(0);
-            let none = |_: &mut Ops<'_>, _: Bulk<'_>| {};
-            let outcome = self
-                .exchange(kind, None, Some(connection), Some(&args), &sent, &mut [], &none, &mut |_, _| Ok(0))
-                .await;
-            let status = match outcome.map(|outcome| outcome.sequence) {
+            let (connection, sent) = (Some(self.next_connection()), Cell::new(0));
+            let encode: WriteOps<'_> = &|_, _| {};
+            let sending =
+                Sending { kind: &kind, since: None, connection, sequence: Some(&args), sent: &sent, encode };
+            let mut outcome = Outcome::NONE;
+            let done = self.exchange(&sending, &mut [], &mut |_, _| Ok(0), &mut outcome).await;
+            let status = match done.map(|()| outcome.sequence) {
                 Ok(Some(Ok(ok))) => {
-                    self.sequence_done(&ok, slot.generation);
+                    self.sequence_done(&ok, connection, slot.generation);
                     return self.slots.give_back(Slot { sequence, ..slot }, true);
                 }
                 Ok(Some(Err(status))) => status,
@@ -550,7 +573,7 @@ impl Inner {
                     None => break,
                 },
                 Nfsstat4::CONN_NOT_BOUND_TO_SESSION => {
-                    if Box::pin(self.bind(connection)).await.is_err() {
+                    if Box::pin(self.bind(connection.unwrap_or_default())).await.is_err() {
                         break;
                     }
                 }
@@ -574,12 +597,13 @@ impl Inner {
             ops.put(Opnum::RENEW, &RenewArgs { clientid: client });
         };
         let mut retry = Retry::new(self);
+        let (kind, sent) = (&kind, &Cell::new(0));
+        let sending = Sending { kind, since: None, connection: None, sequence: None, sent, encode: &renew };
         loop {
-            let outcome = self
-                .exchange(kind, None, None, None, &Cell::new(0), &mut [], &renew, &mut |results, _| {
-                    results.take::<()>(Opnum::RENEW).map(|()| 0)
-                })
-                .await?;
+            let mut outcome = Outcome::NONE;
+            let mut decode =
+                |results: &mut Results<'_, '_>, _: &mut [u8]| results.take::<()>(Opnum::RENEW).map(|()| 0);
+            self.exchange(&sending, &mut [], &mut decode, &mut outcome).await?;
             match outcome.result {
                 Ok(()) | Err(Failure::Status(Nfsstat4::CB_PATH_DOWN)) => return Ok(()),
                 Err(Failure::Status(Nfsstat4::DELAY | Nfsstat4::GRACE | Nfsstat4::RESOURCE)) => {

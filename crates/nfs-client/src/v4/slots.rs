@@ -192,6 +192,9 @@ impl Slots {
 
     /// Wakes as many as there are slots: they take them in one turn, and their requests leave together.
     fn wake_next(&self) {
+        if self.line.is_empty() {
+            return;
+        }
         let free = if self.limited.get() { self.table.borrow().free() } else { usize::MAX };
         self.line.wake_first(free);
     }

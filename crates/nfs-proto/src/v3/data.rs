@@ -188,3 +188,22 @@ impl WccData {
     /// Tells nothing.
     pub const NONE: Self = Self { before: None, after: None };
 }
+
+impl Fattr3 {
+    /// Length of its XDR form in bytes.
+    pub const LENGTH: usize = 84;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xdr::Decoder;
+
+    #[test]
+    fn attributes_have_one_length() {
+        let mut bytes = [0; Fattr3::LENGTH];
+        bytes[3] = 1;
+        let mut d = Decoder::new(&bytes);
+        assert!(d.get::<Fattr3>().is_ok() && d.rest().is_empty());
+    }
+}

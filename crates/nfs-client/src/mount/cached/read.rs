@@ -136,9 +136,10 @@ impl Mount {
         let mut data = vec![0; ((run.end * PAGE).min(size) - run.start * PAGE) as usize];
         let (generation, changes) = (cached.generation.get(), self.changes());
         // What lies between the end of the file at the server and data that are dirty here is zero.
-        let read = self.read_piece(open, &mut data, run.start * PAGE).await;
+        let mut after = None;
+        let read = self.read_piece(open, &mut data, run.start * PAGE, Some(&mut after)).await;
         let still = cached.generation.get() == generation;
-        if let Ok((_, Some(attributes))) = read {
+        if let (Ok(_), Some(attributes)) = (read, after) {
             self.learn_since(node, attributes, changes);
         }
         if read.is_ok() && still {

@@ -81,7 +81,7 @@ impl Connection {
                 Err(error) => {
                     drop(guard);
                     self.reset("a reply that cannot be decoded");
-                    return Poll::Ready(Taken::Bad(error));
+                    return Poll::Ready(bad(error));
                 }
                 Ok(len) => {
                     let padded = len.next_multiple_of(4);
@@ -90,7 +90,7 @@ impl Connection {
                     let Some(before) = before else {
                         drop(guard);
                         self.reset("a reply whose data is not at its end");
-                        return Poll::Ready(Taken::Bad(XdrError::Truncated { what: "data of a READ" }));
+                        return Poll::Ready(bad(XdrError::Truncated { what: "data of a READ" }));
                     };
                     let landed = (here - before).min(len);
                     destination[..landed].copy_from_slice(&front[before..before + landed]);
@@ -135,6 +135,7 @@ impl Connection {
         }
         incoming.landing = None;
         let now = Instant::now();
+        self.heard.set(now);
         if let Some(entry) = self.pending.borrow_mut().get(xid) {
             entry.state = State::Idle;
             (entry.received, entry.bytes) = (Some(now), landing.len);
@@ -183,6 +184,7 @@ impl Connection {
             Ok(Some(n)) => {
                 incoming.bytes += n as u64;
                 let now = Instant::now();
+                self.heard.set(now);
                 match self.transport {
                     Transport::Tcp => {
                         incoming.end += n;
@@ -304,8 +306,13 @@ impl Connection {
 fn decoded(result: Result<usize, XdrError>) -> Taken {
     match result {
         Ok(_) => Taken::Reply,
-        Err(error) => Taken::Bad(error),
+        Err(error) => bad(error),
     }
+}
+
+#[cold]
+fn bad(error: XdrError) -> Taken {
+    Taken::Bad(Box::new(error))
 }
 
 /// Transaction number of a message, and whether it is a call.
