@@ -1,8 +1,11 @@
 //! The same job run by fio and by this program in turn: operations per second and CPU time per operation.
 //!
-//! `cargo bench -p benchmaster --bench against_fio -- [DIRECTORY [ROUNDS [SECONDS]]]`; the directory is `/dev/shm` unless
-//! told otherwise. Needs fio in the PATH. Both work on files of the same size that exist before, with the default
-//! accounting of each. CPU time is that of fio's whole process, and of ours during the measured phase.
+//! `cargo bench -p benchmaster --bench against_fio -- [--loop] [DIRECTORY [ROUNDS [SECONDS]]]`; the directory is `/dev/shm`
+//! by default. Needs fio in the PATH. Both work on files of the same size that exist before, with the default accounting of
+//! each. CPU time is that of fio's whole process, and of ours during the measured phase.
+//!
+//! `--loop` (as root) makes a loop device over a file in the directory, with an ext4 on it, and measures io_uring there,
+//! bypassing the page cache.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
@@ -19,6 +22,7 @@ struct Job {
     uses: &'static str,
     parameters: &'static str,
     jobs: u32,
+    direct: bool,
 }
 
 const JOBS: [Job; 6] = [
@@ -29,24 +33,31 @@ const JOBS: [Job; 6] = [
     Job {
         name: "4 KiB random read, io_uring, depth 32",
         fio: &["--ioengine=io_uring", "--iodepth=32", "--rw=randread", "--bs=4k"],
-        uses: "random-read",
         parameters: "io_size = \"4KiB\"\nio = \"io_uring\"\nqueue_depth = 32",
-        jobs: 1,
+        ..RANDOM_READ
     },
     Job {
         name: "64 KiB sequential write, io_uring, depth 32",
         fio: &["--ioengine=io_uring", "--iodepth=32", "--rw=write", "--bs=64k"],
-        uses: "sequential-write",
         parameters: "io_size = \"64KiB\"\nio = \"io_uring\"\nqueue_depth = 32",
-        jobs: 1,
+        ..SEQUENTIAL_WRITE
     },
 ];
+/// On a loop device.
+const DIRECT: [Job; 2] = {
+    let [.., read, write] = JOBS;
+    [
+        Job { name: "4 KiB random read, direct, io_uring, depth 32", direct: true, ..read },
+        Job { name: "64 KiB sequential write, direct, io_uring, 32", direct: true, ..write },
+    ]
+};
 const RANDOM_READ: Job = Job {
     name: "",
     fio: &["--ioengine=psync", "--rw=randread", "--bs=4k"],
     uses: "random-read",
     parameters: "io_size = \"4KiB\"",
     jobs: 1,
+    direct: false,
 };
 const SEQUENTIAL_WRITE: Job = Job {
     name: "",
@@ -54,24 +65,31 @@ const SEQUENTIAL_WRITE: Job = Job {
     uses: "sequential-write",
     parameters: "io_size = \"64KiB\"",
     jobs: 1,
+    direct: false,
 };
 
 /// Operations per second, and CPU nanoseconds per operation.
 type Figures = (f64, f64);
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let on_loop = std::env::args().any(|argument| argument == "--loop");
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let base = PathBuf::from(arguments.first().map_or("/dev/shm", String::as_str));
     let rounds: usize = arguments.get(1).map_or(7, |rounds| rounds.parse().unwrap());
     let seconds: u32 = arguments.get(2).map_or(3, |seconds| seconds.parse().unwrap());
-    let directory = base.join(format!("against-fio-{}", std::process::id()));
+    let own = format!("against-fio-{}", std::process::id());
+    let directory = base.join(&own);
     std::fs::create_dir(&directory).unwrap();
+    let device = on_loop.then(|| LoopDevice::new(&directory));
+    let directory = device.as_ref().map_or(directory.clone(), |device| device.mounted.clone());
+    let jobs: &[Job] = if on_loop { &DIRECT } else { &JOBS };
     println!("medians of {rounds} interleaved rounds of {seconds} s on {}", base.display());
     println!(
         "{:<46} {:>11} {:>11} {:>7} {:>9} {:>9} {:>7}",
         "job", "fio ops/s", "ours ops/s", "ratio", "fio ns", "ours ns", "ratio"
     );
-    for job in &JOBS {
+    for job in jobs {
         let (mut fio, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             fio.push(run_fio(job, &directory, seconds));
@@ -93,7 +111,35 @@ fn main() {
             ratio(|f| f.1),
         );
     }
-    std::fs::remove_dir_all(&directory).unwrap();
+    drop(device);
+    std::fs::remove_dir_all(base.join(own)).unwrap();
+}
+
+/// An ext4 on a loop device over a file; gone when dropped.
+struct LoopDevice {
+    mounted: PathBuf,
+}
+
+impl LoopDevice {
+    fn new(directory: &Path) -> Self {
+        let (image, mounted) = (directory.join("image"), directory.join("mounted"));
+        std::fs::File::create(&image).unwrap().set_len(2 << 30).unwrap();
+        std::fs::create_dir(&mounted).unwrap();
+        run("mkfs.ext4", &["-q", "-F"], &[&image]);
+        run("mount", &["-o", "loop"], &[&image, &mounted]);
+        Self { mounted }
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        run("umount", &[], &[&self.mounted]);
+    }
+}
+
+fn run(program: &str, options: &[&str], paths: &[&Path]) {
+    let status = Command::new(program).args(options).args(paths).status().unwrap();
+    assert!(status.success(), "{program}: {status}");
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -112,6 +158,7 @@ fn run_fio(job: &Job, directory: &Path, seconds: u32) -> Figures {
         command
             .arg(format!("--directory={}", files.display()))
             .arg(format!("--numjobs={}", job.jobs))
+            .arg(format!("--direct={}", u8::from(job.direct)))
             .args(extra);
         let output = command.output().unwrap();
         assert!(output.status.success(), "fio: {}", String::from_utf8_lossy(&output.stderr));
@@ -154,6 +201,9 @@ fn run_ours(job: &Job, directory: &Path, seconds: u32) -> Figures {
     )
     .unwrap();
     writeln!(text, "[run]\ncut = \"none\"\n[workload.w]\nuse = {:?}\n{}", job.uses, job.parameters).unwrap();
+    if job.direct {
+        writeln!(text, "direct = true").unwrap();
+    }
     writeln!(text, "file_size = \"256MiB\"\nworkers = {}\nduration = \"{seconds}s\"", job.jobs).unwrap();
     std::fs::write(&study, text).unwrap();
     let run = Command::new(env!("CARGO_BIN_EXE_benchmaster"))

@@ -18,6 +18,7 @@ mod connect;
 pub mod counters;
 pub mod delay;
 pub mod error;
+mod hash;
 mod listing;
 pub mod mount;
 mod mountd;

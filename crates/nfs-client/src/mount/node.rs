@@ -10,6 +10,7 @@ use super::gate::Gate;
 use super::log::Log;
 use crate::cache::{Access, Known, Locks, Names, Pages, Readahead, SortedRequests};
 use crate::error::NfsError;
+use crate::hash::Seeded;
 use crate::reactor::Waiters;
 use crate::types::{Handle, OpenHow};
 
@@ -95,7 +96,7 @@ impl Node {
 /// Files by handle: those that are open, and with a cache others too.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    nodes: RefCell<HashMap<Handle, Rc<Node>>>,
+    nodes: RefCell<HashMap<Handle, Rc<Node>, Seeded>>,
     /// Without a cache: for the next ones that are opened.
     spare: RefCell<Vec<Rc<Node>>>,
     cached: bool,

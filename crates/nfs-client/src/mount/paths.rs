@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use std::collections::HashMap;
 
+use crate::hash::Seeded;
 use crate::types::Handle;
 
 /// Longest path (Linux' PATH_MAX).
@@ -12,7 +13,7 @@ const MAX_PATH: usize = 4096;
 /// Handles of directories that were looked up, by path relative to the export. All that lie on the way to one that is
 /// known are known.
 #[derive(Debug, Default)]
-pub(super) struct Paths(RefCell<HashMap<Box<[u8]>, Handle>>);
+pub(super) struct Paths(RefCell<HashMap<Box<[u8]>, Handle, Seeded>>);
 
 impl Paths {
     pub(super) fn get(&self, path: &[u8]) -> Option<Handle> {

@@ -12,14 +12,14 @@ use benchmaster_nfs_proto::v4::{
     SHARE_ACCESS_READ, Stateid4,
 };
 
-use super::attrs::Received;
 use super::request::Kind;
 use super::{Client, Inner};
 use crate::counters::{Counters, Event};
 use crate::error::NfsError;
+use crate::hash::Seeded;
 use crate::ops::v4 as ops;
 use crate::protocol::NfsResult;
-use crate::types::Handle;
+use crate::types::{Attributes, Handle};
 
 /// Recalls of delegations whose OPEN is not answered yet, at most.
 const EARLY_RECALLS: usize = 1024;
@@ -58,7 +58,7 @@ struct Entry {
 
 #[derive(Default)]
 pub(super) struct Delegations {
-    held: RefCell<HashMap<Handle, Entry>>,
+    held: RefCell<HashMap<Handle, Entry, Seeded>>,
     /// Number of those in use, to look at before the map.
     count: Cell<usize>,
     /// Recalled before the reply to their OPEN came.
@@ -175,11 +175,11 @@ impl Inner {
         kind: DelegationKind,
         stateid: Stateid4,
         recalled: bool,
-        attributes: Option<&Received>,
+        attributes: Option<&Attributes>,
     ) {
         self.counters.event(Event::DelegationGranted);
         let delegations = &self.delegations;
-        let granted = attributes.and_then(Received::usable).map(|now| (now.change, now.size));
+        let granted = attributes.map(|now| (now.change, now.size));
         let reclaimed = delegations.get(&handle).is_some_and(|held| held.reclaimed);
         let delegation = Delegation { kind, stateid };
         delegations.insert(handle, Entry { delegation, leaving: false, granted, reclaimed });

@@ -1,6 +1,6 @@
 //! OPEN and OPEN_CONFIRM.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use benchmaster_nfs_proto::v4::{
     Stateid4, WANT_NO_DELEG, fattr4,
 };
 
-use super::attrs::{self, Encoded, Received};
+use super::attrs::{self, Encoded};
 use super::compound::{Failure, Ops, Results};
 use super::delegation::DelegationKind;
 use super::establish::handle_of;
@@ -23,7 +23,7 @@ use crate::delay::{Delay, DelayPolicy};
 use crate::error::NfsError;
 use crate::ops::{Op, v4 as ops};
 use crate::protocol::{NfsResult, Opened};
-use crate::types::{AccessBits, Create, Handle, OpenHow, SetAttributes};
+use crate::types::{AccessBits, Attributes, Create, Handle, OpenHow, SetAttributes};
 
 /// How often a number of an owner is guessed, each time one lower: a server that does not count requests which it put
 /// off (DELAY, GRACE) may be several behind.
@@ -52,8 +52,8 @@ struct Request<'a> {
     recovery: bool,
 }
 
-/// What an OPEN brought.
-#[derive(Debug)]
+/// What an OPEN brought. It is large, and is written in place instead of being returned.
+#[derive(Debug, Default)]
 struct Reply {
     stateid: Stateid4,
     handle: Option<Handle>,
@@ -64,7 +64,7 @@ struct Reply {
     /// Whether the directory changed.
     changed: bool,
     delegation: Option<(DelegationKind, Stateid4, bool)>,
-    attributes: Option<Received>,
+    attributes: Option<Attributes>,
 }
 
 /// Counts an OPEN that is under way.
@@ -142,8 +142,9 @@ impl Inner {
             attributes: true,
             recovery: false,
         };
-        let (file, reply) = self.open_with(&request, Some((directory, name))).await?;
-        let mut attributes = reply.attributes.and_then(|received| received.usable());
+        let mut reply = Reply::default();
+        let file = self.open_with(&request, Some((directory, name)), &mut reply).await?;
+        let mut attributes = reply.attributes;
         let mut left = SetAttributes::default();
         if exclusive && !reply.set.contains(fattr4::MODE) {
             left.mode = Some(how.mode & 0o7777);
@@ -170,9 +171,10 @@ impl Inner {
         self: &Rc<Self>,
         request: &Request<'_>,
         place: Option<(&Handle, &[u8])>,
-    ) -> NfsResult<(File, Reply)> {
+        reply: &mut Reply,
+    ) -> NfsResult<File> {
         let _opening = Opening::new(self);
-        let mut retry = Retry::new(self);
+        let mut retry: Option<Retry> = None;
         let (mut guesses, mut changed, mut delegation) = (0, false, None);
         // The owner of an attempt that opened the file: with it, it is the same open.
         let mut again: Option<Rc<Owner>> = None;
@@ -182,18 +184,19 @@ impl Inner {
                 None => self.any_turn().await?,
             };
             let epoch = self.recovery.epoch();
-            let mut result = self.send_open(&turn, request).await;
+            let mut result = self.send_open(&turn, request, reply).await;
             while let Err(NfsError::V4(Nfsstat4::BAD_SEQID)) = result
                 && guesses < GUESSES
             {
                 guesses += 1;
                 turn.step_back();
                 turn.next();
-                result = self.send_open(&turn, request).await;
+                result = self.send_open(&turn, request, reply).await;
             }
             let status = match result {
-                Ok(mut reply) => match (reply.handle, reply.failed) {
+                Ok(()) => match (&reply.handle, reply.failed) {
                     (Some(handle), _) => {
+                        let handle = *handle;
                         // Also where an earlier attempt created it, or brought the delegation.
                         reply.changed |= changed;
                         reply.delegation = reply.delegation.or(delegation);
@@ -210,7 +213,7 @@ impl Inner {
                                 )) => {
                                     (changed, delegation) = (reply.changed, reply.delegation);
                                     self.owners.discard(&turn.owner);
-                                    retry.recovering()?;
+                                    retry.get_or_insert_with(|| Retry::new(self)).recovering()?;
                                     continue;
                                 }
                                 Err(error) => return Err(error),
@@ -230,7 +233,7 @@ impl Inner {
                         if let Some((kind, stateid, recalled)) = reply.delegation {
                             self.granted(handle, kind, stateid, recalled, reply.attributes.as_ref());
                         }
-                        return Ok((file, reply));
+                        return Ok(file);
                     }
                     // Opened, but we do not know what.
                     (None, Some(status)) => {
@@ -244,14 +247,14 @@ impl Inner {
                 Err(NfsError::V4(Nfsstat4::BAD_SEQID)) => {
                     again = None;
                     self.owners.discard(&turn.owner);
-                    retry.recovering()?;
+                    retry.get_or_insert_with(|| Retry::new(self)).recovering()?;
                     continue;
                 }
                 Err(NfsError::V4(status)) => status,
                 Err(error) => return Err(error),
             };
             drop(turn);
-            if !retry.after(self, status, epoch).await? {
+            if !retry.get_or_insert_with(|| Retry::new(self)).after(self, status, epoch).await? {
                 return Err(NfsError::V4(status));
             }
         }
@@ -275,7 +278,12 @@ impl Inner {
     }
 
     /// Sends an OPEN once.
-    async fn send_open(self: &Rc<Self>, turn: &SeqidGuard, request: &Request<'_>) -> NfsResult<Reply> {
+    async fn send_open(
+        self: &Rc<Self>,
+        turn: &SeqidGuard,
+        request: &Request<'_>,
+        reply: &mut Reply,
+    ) -> NfsResult<()> {
         let (directory, claim, by_name) = match request.claim {
             Claim::Name(directory, name) => (directory, OpenClaim4::Null(name.into()), true),
             Claim::Handle(handle) => (handle, OpenClaim4::Fh, false),
@@ -310,7 +318,7 @@ impl Inner {
             }
             ops.attributes();
         };
-        let known = (!by_name).then_some(*directory);
+        let reply = RefCell::new(reply);
         let decode = |results: &mut Results<'_, '_>| {
             let ok: OpenOk<'_> = results.take(Opnum::OPEN)?;
             let delegation = match ok.delegation {
@@ -322,23 +330,22 @@ impl Inner {
                     Some((DelegationKind::Write, d.stateid, d.recall))
                 }
             };
-            let mut reply = Reply {
-                stateid: ok.stateid,
-                handle: known,
-                failed: None,
-                confirm: ok.rflags & OPEN_RESULT_CONFIRM != 0,
-                set: ok.attrset,
-                changed: ok.cinfo.before != ok.cinfo.after || !ok.cinfo.atomic,
-                delegation,
-                attributes: None,
-            };
+            let reply = &mut **reply.borrow_mut();
+            reply.stateid = ok.stateid;
+            reply.handle = (!by_name).then_some(*directory);
+            reply.failed = None;
+            reply.confirm = ok.rflags & OPEN_RESULT_CONFIRM != 0;
+            reply.set = ok.attrset;
+            reply.changed = ok.cinfo.before != ok.cinfo.after || !ok.cinfo.atomic;
+            reply.delegation = delegation;
+            reply.attributes = None;
             // From here on the file is open, whatever happens to the rest.
-            match rest_of_open(results, &mut reply, by_name, request.attributes) {
+            match rest_of_open(results, reply, by_name, request.attributes) {
                 Ok(()) => {}
                 Err(Failure::Status(status)) => reply.failed = Some(status),
                 Err(failure) => return Err(failure),
             }
-            Ok(reply)
+            Ok(())
         };
         self.in_turn([turn], kind, directory, encode, decode).await
     }
@@ -394,11 +401,12 @@ impl Inner {
         let mut retry = Retry::new(self);
         // Its own owner as long as no other request of the owner is under way.
         let mut own = Some(state.owner.borrow().clone());
-        let (turn, reply) = loop {
+        let mut reply = Reply::default();
+        let turn = loop {
             let turn = own.as_ref().and_then(|owner| owner.turn_now()).or_else(|| self.owners.fresh());
             let turn = turn.ok_or(NfsError::StateLost("no open owner is available"))?;
-            let status = match self.send_open(&turn, &request).await {
-                Ok(reply) => break (turn, reply),
+            let status = match self.send_open(&turn, &request, &mut reply).await {
+                Ok(()) => break turn,
                 Err(NfsError::V4(status)) => status,
                 Err(error) => return Err(error),
             };
@@ -445,7 +453,7 @@ fn rest_of_open(
         results.take::<AccessOk>(Opnum::ACCESS)?;
     }
     let got: GetattrOk<'_> = results.take(Opnum::GETATTR)?;
-    reply.attributes = Some(attrs::decode(&got.obj_attributes)?);
+    reply.attributes = attrs::decode(&got.obj_attributes)?.usable();
     Ok(())
 }
 
@@ -477,6 +485,6 @@ impl Client {
             attributes: false,
             recovery: false,
         };
-        Ok(inner.open_with(&request, Some((directory, name))).await?.0)
+        inner.open_with(&request, Some((directory, name)), &mut Reply::default()).await
     }
 }

@@ -10,6 +10,7 @@ use benchmaster_nfs_proto::v4::{Nfsstat4, SHARE_ACCESS_BOTH, StateOwner4, Statei
 use super::Inner;
 use super::slots::{Slot, Slots};
 use crate::error::NfsError;
+use crate::hash::Seeded;
 use crate::protocol::NfsResult;
 use crate::types::{Handle, LockKind, Range};
 
@@ -389,7 +390,7 @@ type Key = (Name, Handle);
 
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    open: RefCell<HashMap<Key, Rc<OpenState>>>,
+    open: RefCell<HashMap<Key, Rc<OpenState>, Seeded>>,
     /// States for later use.
     spare: RefCell<Vec<Rc<OpenState>>>,
     /// OPENs under way.

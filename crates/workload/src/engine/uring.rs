@@ -4,6 +4,15 @@
 //! Streams of a worker are futures. The [`Ring`] polls those whose operation has completed, collects what they submit,
 //! and enters the kernel once for all of it.
 //!
+//! # Latencies
+//!
+//! Requests are submitted in batches and completions are taken in batches, but none is waited for on behalf of another: the
+//! kernel is asked to return with the first completion, and what else is complete by then is taken with it. An operation
+//! ends when its stream is polled, which is the next thing that happens to it.
+//!
+//! Some file systems cannot tell whether an operation would block (tmpfs, the kernel's NFS client): the kernel tries each in
+//! vain before a thread of its own carries it out. Requests for such files are marked to go to the thread at once.
+//!
 //! # Soundness
 //!
 //! Between submission and completion the kernel reads or writes a buffer that belongs to a future of a stream, through a
@@ -17,9 +26,9 @@
 //! * A stream must not drop the engine's futures itself once they were polled (no timeout around a read). The compiler does
 //!   not check this and the former, which is why [`UringEngine::new`] is unsafe.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::{Future, poll_fn};
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -27,6 +36,7 @@ use std::time::Duration;
 
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue, types};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::engine::Engine;
 use crate::engine::posix::PosixEngine;
@@ -53,6 +63,8 @@ pub(crate) struct Ring {
     sleep_ns: Cell<Option<u64>>,
     /// Whether the kernel can wait for completions and a time at once (5.11).
     timed_wait: bool,
+    /// Whether the files' operations always go to the kernel's threads; looked at once.
+    hands_over: OnceCell<bool>,
 }
 
 /// What one stream waits for.
@@ -92,6 +104,7 @@ impl Ring {
             ready: RefCell::new(Vec::with_capacity(streams as usize)),
             outstanding: Cell::new(0),
             sleep_ns: Cell::new(None),
+            hands_over: OnceCell::new(),
         })
     }
 
@@ -238,7 +251,10 @@ impl<'a> UringEngine<'a> {
         Self { ring, stream, posix }
     }
 
-    async fn submit(&self, entry: squeue::Entry) -> Result<usize, OperationError> {
+    async fn submit(&self, file: &OwnedFd, entry: squeue::Entry) -> Result<usize, OperationError> {
+        let hands_over = *self.ring.hands_over.get_or_init(|| always_blocks(file));
+        let flags = if hands_over { squeue::Flags::ASYNC } else { squeue::Flags::empty() };
+        let entry = entry.flags(flags);
         let slot = &self.ring.slots[self.stream as usize];
         loop {
             // SAFETY: the entry's buffer and descriptor are borrowed by the caller's future, which by the contract of
@@ -259,6 +275,15 @@ impl<'a> UringEngine<'a> {
     }
 }
 
+/// Whether the kernel takes every operation on a file for one that may block: it knows no other way for it. All files of a
+/// worker are on one file system as a rule; where they are not, the answer for the first one costs or saves some time.
+fn always_blocks(file: &OwnedFd) -> bool {
+    let mut byte = [0];
+    let read = preadv2(file, &mut [IoSliceMut::new(&mut byte)], 0, ReadWriteFlags::NOWAIT);
+    // A file that is not open for reading gives another error, and nothing is known of it.
+    read == Err(Errno::OPNOTSUPP)
+}
+
 impl<'a> Engine for UringEngine<'a> {
     type Handle = OwnedFd;
     type Files = PosixEngine<'a>;
@@ -271,13 +296,13 @@ impl<'a> Engine for UringEngine<'a> {
     async fn read(&self, handle: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, OperationError> {
         let length = u32::try_from(buffer.len()).map_err(|_| OperationError::Os(libc::EINVAL))?;
         let fd = types::Fd(handle.as_raw_fd());
-        self.submit(opcode::Read::new(fd, buffer.as_mut_ptr(), length).offset(offset).build()).await
+        self.submit(handle, opcode::Read::new(fd, buffer.as_mut_ptr(), length).offset(offset).build()).await
     }
     #[inline]
     async fn write(&self, handle: &OwnedFd, buffer: &[u8], offset: u64) -> Result<usize, OperationError> {
         let length = u32::try_from(buffer.len()).map_err(|_| OperationError::Os(libc::EINVAL))?;
         let fd = types::Fd(handle.as_raw_fd());
-        self.submit(opcode::Write::new(fd, buffer.as_ptr(), length).offset(offset).build()).await
+        self.submit(handle, opcode::Write::new(fd, buffer.as_ptr(), length).offset(offset).build()).await
     }
 
     async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {
@@ -346,6 +371,46 @@ mod tests {
         assert!(unwound.is_err());
         assert_eq!(ring.outstanding.get(), 0);
         assert_eq!(ring.slots[0].get(), State::Done(4), "the data had arrived before anything was freed");
+    }
+
+    /// Reads and writes a file in this directory through a ring; whether its operations went to the kernel's threads at once.
+    fn hands_over(directory: &std::path::Path) -> Option<bool> {
+        let ring = ring(2)?;
+        let path = directory.join("file");
+        let file = std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        let root = OwnedFd::from(std::fs::File::open(directory).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        let file = OwnedFd::from(file);
+        let stream = |number: u32| {
+            let (ring, root, file) = (&ring, root.as_fd(), &file);
+            Box::pin(async move {
+                // SAFETY: the stream awaits the engine's futures and is polled by `Ring::run` alone.
+                let engine = unsafe { UringEngine::new(ring, number, PosixEngine::new(root)) };
+                for value in 0..50 {
+                    let (data, mut back) = ([value; 4096], [0; 4096]);
+                    let offset = u64::from(number) * 4096;
+                    assert_eq!(engine.write(file, &data, offset).await, Ok(4096));
+                    assert_eq!(engine.read(file, &mut back, offset).await, Ok(4096));
+                    assert_eq!(back, data);
+                }
+            })
+        };
+        ring.run(&mut [stream(0), stream(1)]).unwrap();
+        ring.hands_over.get().copied()
+    }
+
+    #[test]
+    fn what_always_blocks_goes_to_the_kernels_threads_at_once() {
+        use rustix::fs::statfs;
+        const EXT4: i64 = 0xef53;
+        for parent in [std::path::PathBuf::from("/dev/shm"), std::env::temp_dir()] {
+            let Ok(directory) = tempfile::tempdir_in(&parent) else { continue };
+            match (hands_over(directory.path()), statfs(directory.path()).unwrap().f_type) {
+                (None, _) => return,
+                (Some(hands_over), EXT4) => assert!(!hands_over, "{}", parent.display()),
+                _ => {}
+            }
+        }
     }
 
     #[test]
