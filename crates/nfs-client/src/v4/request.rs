@@ -1,6 +1,7 @@
 //! One request: its slot, its connection, what the reply says about session and lease, and whether to send it again.
 
 mod kind;
+mod retry;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -25,9 +26,7 @@ use crate::rpc::{Call, RpcError};
 use crate::types::Handle;
 
 pub(super) use kind::Kind;
-
-/// Recoveries that one operation goes through before it fails.
-const RECOVERIES: u32 = 16;
+pub(super) use retry::Retry;
 
 /// What a reply brought. It is written in place: what futures return is copied by each one that returns it.
 struct Outcome {
@@ -100,56 +99,6 @@ impl Drop for SlotGuard<'_> {
                 inner.probe(slot).await;
             }
         });
-    }
-}
-
-/// How often an operation was tried again.
-#[derive(Debug)]
-pub(super) struct Retry {
-    delay: Delay,
-    recoveries: u32,
-}
-
-impl Retry {
-    pub(super) fn new(inner: &Inner) -> Self {
-        Self { delay: Delay::new(inner.options.delay), recoveries: 0 }
-    }
-
-    /// One more recovery.
-    ///
-    /// # Errors
-    /// When there were too many.
-    pub(super) fn recovering(&mut self) -> NfsResult<()> {
-        self.recoveries += 1;
-        if self.recoveries > RECOVERIES {
-            return Err(NfsError::TriedTooLong);
-        }
-        Ok(())
-    }
-
-    /// Whether to try again after this status, after what has to be done before.
-    pub(super) async fn after(&mut self, inner: &Rc<Inner>, status: Nfsstat4, epoch: u64) -> NfsResult<bool> {
-        let event = match status {
-            Nfsstat4::DELAY | Nfsstat4::RESOURCE => Event::Delay,
-            Nfsstat4::GRACE => Event::Grace,
-            Nfsstat4::STALE_CLIENTID | Nfsstat4::EXPIRED => {
-                self.recovering()?;
-                let need = match (status, inner.has_sessions()) {
-                    (Nfsstat4::EXPIRED, true) => Need::CHECK,
-                    _ => Need::CLIENT,
-                };
-                inner.demand(need, epoch);
-                inner.recovered().await?;
-                return Ok(true);
-            }
-            _ => return Ok(false),
-        };
-        self.delay.pause(&inner.reactor, &inner.counters, event).await?;
-        Ok(true)
-    }
-
-    async fn pause(&mut self, inner: &Inner) -> NfsResult<()> {
-        self.delay.pause(&inner.reactor, &inner.counters, Event::Delay).await
     }
 }
 
