@@ -13,6 +13,7 @@ use crate::stream::frames::{FrameReader, FrameWriter, Outgoing, StreamError};
 
 mod conductor;
 mod hook;
+mod lead;
 mod perform;
 mod reporter;
 mod service;
@@ -28,6 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long work that was stopped may take to end before the process does; it may hang in the kernel.
 const GRACE: Duration = Duration::from_millis(1500);
+
+/// How long agents behind this one may take to end: less than the controller waits for this one.
+const LED_END: Duration = Duration::from_millis(2500);
 
 /// Answers that wait to be sent. A controller that asks for more without reading them is lost.
 const ANSWERS: usize = 256;
@@ -91,14 +95,19 @@ async fn serve_on(stream: Box<dyn ByteStream>, work: work::Handle) -> Result<End
     let (answers, answered) = channel(ANSWERS);
     let (reports, reported) = channel(REPORTS);
     let service = Service::new(work, answers, reports);
+    let group = service.group();
     let mut writing = std::pin::pin!(write(FrameWriter::new(writer), answered, reported));
     let ended = tokio::select! {
-        ended = service.serve(FrameReader::new(reader, PATIENCE)) => ended?,
+        ended = service.serve(FrameReader::new(reader, PATIENCE)) => ended,
         broken = &mut writing => {
-            broken?;
-            return Err(AgentError::Broken("the connection is closed".into()));
+            broken.map_err(AgentError::from).and(Err(AgentError::Broken("the connection is closed".into())))
         }
     };
+    if let Some(group) = group.get() {
+        // They end what they do, and are killed only then.
+        group.end(tokio::time::Instant::now() + LED_END).await;
+    }
+    let ended = ended?;
     if ended == Ended::Requested {
         // The answer is still to be sent.
         let _ = tokio::time::timeout(GRACE, writing).await;

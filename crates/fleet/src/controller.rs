@@ -3,59 +3,60 @@
 //! The calls are for a program without asynchronous parts; connections are served by one thread beside it, also between
 //! the calls, so that agents are seen to die whenever they do.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use benchmaster_record::recording::Recording;
 use benchmaster_telemetry::environment::Environment;
+use benchmaster_trace::TraceSink;
 use benchmaster_workload::target::Target;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::time::Instant;
 
-use crate::job::{HookSpec, Side};
-use crate::launch::{LaunchError, Started};
-use crate::protocol::{HookOutcome, Request};
+use crate::job::{HookSpec, Job, Side};
+use crate::launch::Muster;
+use crate::protocol::{HookOutcome, Request, Role};
 
 mod barrier;
-mod clocks;
+pub(crate) mod clocks;
 mod config;
 mod connection;
 mod error;
+pub(crate) mod group;
 mod member;
-mod run;
+pub(crate) mod run;
 mod shares;
+pub(crate) mod stage;
 mod start;
+mod top;
 
 pub use self::config::{FleetConfig, Launch};
 pub use self::error::FleetError;
 pub use self::member::Member;
-pub use self::run::{FleetProgress, MemberProgress, MemberState};
+pub use self::run::{MemberProgress, MemberState};
+pub use self::top::FleetProgress;
 pub use crate::protocol::FailureKind;
 
-use self::clocks::Known;
-use self::connection::CallError;
-use self::member::{Behind, Greeted, greet};
+use self::group::{Candidate, Group, Terms};
+use self::top::Top;
 
 /// Time between two looks at the flag that stops.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Agents that are greeted at once.
-const GREETED: usize = 32;
-
 /// How long agents may take to end.
-const END: Duration = Duration::from_secs(3);
+pub(crate) const END: Duration = Duration::from_secs(3);
 
 /// Agents and the controller's hold on them. Dropping it ends them.
 #[derive(Debug)]
 pub struct Fleet {
     /// First those with clients, then the one that looks on at a server.
     members: Vec<Member>,
-    behind: Vec<Behind>,
-    neighbours: Vec<u32>,
-    config: FleetConfig,
+    /// The same, what they are in a run.
+    roles: Vec<Role>,
+    group: Group,
     /// Why it is of no more use.
     lost: Option<(String, String)>,
     runtime: Runtime,
@@ -91,13 +92,8 @@ impl Fleet {
             .enable_time()
             .build()
             .map_err(FleetError::Controller)?;
-        let (started, server) = runtime.block_on(async {
-            tokio::select! {
-                started = start::all(config, tell) => started,
-                () = until_set(stop) => Err(FleetError::Stopped),
-            }
-        })?;
-        tell(&format!("started {} agents", started.len() + usize::from(server.is_some())));
+        let (started, server) = runtime.block_on(until(stop, start::all(config, tell)))?;
+        tell(&format!("started {} processes", started.len() + usize::from(server.is_some())));
         Self::assemble(config, runtime, started, server, stop, tell)
     }
 
@@ -105,12 +101,14 @@ impl Fleet {
     fn assemble(
         config: &FleetConfig,
         runtime: Runtime,
-        started: Vec<Started>,
-        server: Option<Started>,
+        candidates: Vec<Candidate>,
+        server: Option<Candidate>,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<Self, FleetError> {
-        let with_clients = started.len();
+        let observers = usize::from(server.is_some());
+        let agents = |candidate: &Candidate| candidate.leads.as_ref().map_or(1, Muster::agents);
+        let with_clients: usize = candidates.iter().map(agents).sum();
         if with_clients == 0 || with_clients > config.clients as usize {
             return Err(FleetError::Config(format!(
                 "{with_clients} agents for {} clients: each agent is at least one client; raise `[clients] count` or name \
@@ -118,49 +116,29 @@ impl Fleet {
                 config.clients
             )));
         }
-        let (patience, timeout) = (config.patience, config.launch_timeout);
-        let turn = Arc::new(Semaphore::new(GREETED));
-        let greetings = started.into_iter().chain(server).map(|started| {
-            let turn = Arc::clone(&turn);
-            async move {
-                let _turn = turn.acquire_owned().await;
-                greet(started, patience, timeout).await
-            }
-        });
-        let greeted = all(&runtime, stop, greetings)?.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let measured = all(&runtime, stop, clocks::rounds(greeted.iter().map(|agent| &agent.connection)))?;
+        let terms =
+            Terms { patience: config.patience, timeout: config.launch_timeout, delivery: config.delivery };
+        let candidates = candidates.into_iter().chain(server).collect();
+        let group = runtime.block_on(until(stop, Group::open(candidates, terms, tell)))?;
+        let agents = group.agents();
+        if agents.len() != with_clients + observers {
+            let text = format!("{} of {with_clients} agents are there", agents.len() - observers);
+            return Err(FleetError::Config(text));
+        }
         // Machines may have been given one name by mistake: what is done once on each host is to be done on all of them.
         let apart = matches!(config.launch, Launch::Opened { .. });
-        let host = |agent: &'_ Greeted| if apart { agent.name.clone() } else { agent.host.clone() };
-        let hosts: Vec<String> = greeted[..with_clients].iter().map(host).collect();
-        let roles = shares::divide(config.clients, &hosts.iter().map(String::as_str).collect::<Vec<_>>());
-        let mut fleet = Self {
-            members: Vec::new(),
-            behind: Vec::new(),
-            neighbours: roles.iter().map(|role| role.neighbours).collect(),
-            config: config.clone(),
-            lost: None,
-            runtime,
-        };
-        for (index, (greeted, measured)) in greeted.into_iter().zip(measured).enumerate() {
-            let Greeted { name, connection, process, host, pid, same_clock } = greeted;
-            let clock = match measured {
-                Ok(measured) => Known::new(same_clock, measured),
-                Err(error) => {
-                    let reason = format!("its clock could not be read: {error}");
-                    return Err(LaunchError::new(name, reason).into());
-                }
-            };
-            fleet.members.push(Member {
-                name: name.clone(),
-                host,
-                pid,
-                share: roles.get(index).map(|role| role.share),
-                environment: Environment::default(),
-                clock_bound: clock.bound(),
-            });
-            fleet.behind.push(Behind { name, connection, clock, process });
-        }
+        let hosts = agents[..with_clients].iter().map(|agent| if apart { &agent.name } else { &agent.host });
+        let mut roles = shares::divide(config.clients, &hosts.map(String::as_str).collect::<Vec<_>>());
+        roles.extend((0..observers).map(|_| Role { share: None, neighbours: 1, looks: true }));
+        let members = agents.iter().zip(&roles).map(|(agent, role)| Member {
+            name: agent.name.clone(),
+            host: agent.host.clone(),
+            pid: agent.pid,
+            share: role.share,
+            environment: Environment::default(),
+            clock_bound: agent.clock_bound,
+        });
+        let mut fleet = Self { members: members.collect(), roles, group, lost: None, runtime };
         fleet.look_at_hosts(None, stop)?;
         let worst = fleet.members.iter().map(|member| member.clock_bound).max().unwrap_or_default();
         tell(&format!("clocks of {} agents are known to within {worst:?}", fleet.members.len()));
@@ -249,6 +227,30 @@ impl Fleet {
         Ok(named.map(|member| (member.name.clone(), member.environment.clone())).collect())
     }
 
+    /// Does a job in a place: all agents together, phase by phase. Recorded calls go to `sink`; `observe` is called several
+    /// times a second, and at the edges of the measured phase.
+    ///
+    /// # Errors
+    /// When an agent fails or is lost, or `stop` is set. The others are stopped then.
+    pub fn perform(
+        &mut self,
+        place: &str,
+        job: &Job,
+        sink: Option<&mut dyn TraceSink>,
+        stop: &AtomicBool,
+        observe: &mut dyn FnMut(FleetProgress<'_>),
+    ) -> Result<Recording, FleetError> {
+        self.usable()?;
+        let mut top = Top { stop, sink, observe };
+        let performed = self.runtime.block_on(self.group.perform(place, job, &self.roles, &mut top));
+        let brought = performed.map_err(|error| self.note(error))?;
+        let mut gathered = brought.gathered;
+        if let Some(observer) = brought.observer {
+            gathered.observe(observer, brought.start_ns);
+        }
+        Ok(gathered.finish(u64::try_from(job.stagger.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
     /// Removes the working directories of all places.
     ///
     /// # Errors
@@ -266,27 +268,14 @@ impl Fleet {
     ///
     /// # Errors
     /// None today; agents that do not end in time are killed.
-    pub fn end(mut self) -> Result<(), FleetError> {
+    pub fn end(self) -> Result<(), FleetError> {
         self.finish();
         Ok(())
     }
 
     /// Ends what still runs: agents that do not end in time are killed.
-    fn finish(&mut self) {
-        let behind = std::mem::take(&mut self.behind);
-        self.runtime.block_on(async {
-            let deadline = tokio::time::Instant::now() + END;
-            let mut tasks = JoinSet::new();
-            for mut agent in behind {
-                tasks.spawn(async move {
-                    // It ends with its connection as well.
-                    let end = agent.connection.call::<()>(Request::End);
-                    let _ = tokio::time::timeout_at(deadline, end).await;
-                    agent.process.end(deadline).await;
-                });
-            }
-            while tasks.join_next().await.is_some() {}
-        });
+    fn finish(&self) {
+        self.runtime.block_on(self.group.end(Instant::now() + END));
     }
 
     /// Numbers of the agents that have clients.
@@ -306,39 +295,29 @@ impl Fleet {
         let whom = self.first_of_hosts();
         let environments: Vec<Environment> =
             self.each(&whom, stop, || Request::Environment { directory: directory.clone() })?;
-        for (index, environment) in whom.into_iter().zip(environments) {
-            let (host, has_clients) = (self.members[index].host.clone(), self.members[index].share.is_some());
-            for member in &mut self.members {
-                if member.host == host && member.share.is_some() == has_clients {
-                    member.environment = environment.clone();
-                }
-            }
+        let hosts: HashMap<(&str, bool), &Environment> = whom
+            .iter()
+            .zip(&environments)
+            .map(|(&index, environment)| (self.members[index].on(), environment))
+            .collect();
+        let found: Vec<Option<Environment>> =
+            self.members.iter().map(|member| hosts.get(&member.on()).map(|&known| known.clone())).collect();
+        for (member, environment) in self.members.iter_mut().zip(found) {
+            member.environment = environment.unwrap_or_default();
         }
         Ok(())
     }
 
     /// Asks some agents at once and waits for all answers, in the order of the agents.
-    fn each<T: DeserializeOwned + Send + 'static>(
+    fn each<T: DeserializeOwned>(
         &mut self,
         whom: &[usize],
         stop: &AtomicBool,
         request: impl Fn() -> Request,
     ) -> Result<Vec<T>, FleetError> {
         self.usable()?;
-        let calls = whom.iter().map(|&index| {
-            let (connection, request) = (self.behind[index].connection.clone(), request());
-            async move { connection.call(request).await }
-        });
-        let answers = all(&self.runtime, stop, calls)?;
-        // The first that failed is reported.
-        let answers = whom.iter().zip(answers).map(|(&index, answer)| answer.map_err(|error| (index, error)));
-        answers.collect::<Result<_, _>>().map_err(|(index, error)| self.failed(index, error))
-    }
-
-    /// The error of an agent's call that failed.
-    fn failed(&mut self, index: usize, error: CallError) -> FleetError {
-        let error = self.runtime.block_on(self.behind[index].error(error));
-        self.note(error)
+        let answers = self.runtime.block_on(until(stop, self.group.each(whom, request)));
+        answers.map_err(|error| self.note(error))
     }
 
     /// Remembers that an agent was lost.
@@ -373,35 +352,16 @@ async fn until_set(stop: &AtomicBool) {
     }
 }
 
-/// Does all at once and waits for all of them, in their order, or until it is stopped; they are given up then.
-fn all<T, R>(
-    runtime: &Runtime,
+/// Does something unless it is stopped.
+async fn until<T>(
     stop: &AtomicBool,
-    futures: impl Iterator<Item = R>,
-) -> Result<Vec<T>, FleetError>
-where
-    R: Future<Output = T> + Send + 'static,
-    T: Send + 'static,
-{
-    let mut tasks = JoinSet::new();
-    for (index, future) in futures.enumerate() {
-        tasks.spawn_on(async move { (index, future.await) }, runtime.handle());
+    future: impl Future<Output = Result<T, FleetError>>,
+) -> Result<T, FleetError> {
+    tokio::select! {
+        biased;
+        () = until_set(stop) => Err(FleetError::Stopped),
+        done = future => done,
     }
-    let mut done: Vec<Option<T>> = (0..tasks.len()).map(|_| None).collect();
-    runtime.block_on(async {
-        loop {
-            if stop.load(Ordering::Relaxed) {
-                return Err(FleetError::Stopped);
-            }
-            match tokio::time::timeout(LOOK, tasks.join_next()).await {
-                Err(_) => {}
-                Ok(None) => return Ok(()),
-                Ok(Some(Ok((index, value)))) => done[index] = Some(value),
-                Ok(Some(Err(error))) => return Err(FleetError::Controller(error.into())),
-            }
-        }
-    })?;
-    Ok(done.into_iter().flatten().collect())
 }
 
 /// A flag that is never set.

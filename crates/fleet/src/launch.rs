@@ -10,16 +10,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader};
 use tokio::net::lookup_host;
 use tokio::process::Child;
 use tokio::sync::watch;
 
+pub(crate) use self::muster::Muster;
 use crate::secure::Joined;
 
 pub mod external;
 pub mod guests;
 pub mod local;
+mod muster;
 pub mod slurm;
 pub mod ssh;
 
@@ -50,7 +53,7 @@ pub struct Started {
 }
 
 /// Why an agent could not be started.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("agent `{agent}` could not be started: {reason}")]
 pub struct LaunchError {
     /// Which agent, by its name in the study.

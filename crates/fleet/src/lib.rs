@@ -8,6 +8,7 @@
 //! * [`launch`]: starting agents, each at the other end of a byte stream.
 //! * [`agent`]: the process that does what a controller says.
 //! * [`controller`]: what leads them.
+//! * [`tree`]: which agents are led by which process.
 //! * [`protocol`]: the versions that both sides must have in common.
 //! * [`stream`]: byte streams between both.
 //! * [`manifest`]: the same in a Kubernetes cluster, whose objects start the agents.
@@ -26,3 +27,4 @@ pub mod perform;
 pub mod protocol;
 pub mod secure;
 pub mod stream;
+pub mod tree;

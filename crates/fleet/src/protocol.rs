@@ -19,16 +19,20 @@ use benchmaster_workload::execute::Done;
 use benchmaster_workload::target::{NfsTarget, Target};
 use serde::{Deserialize, Serialize};
 
+use crate::controller::MemberState;
+use crate::controller::group::Terms;
 use crate::job::{HookSpec, Job};
+use crate::launch::Muster;
+use crate::merge::Gathered;
 use crate::perform::{Observations, Performed};
 
 mod batch;
-mod bytes;
+pub(crate) mod bytes;
 
 pub(crate) use self::batch::{RECORDS, TraceBatch};
 
 /// Version of the protocol. Agents and controller are of one version of the program, and have the same.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -53,7 +57,7 @@ pub(crate) enum Message {
 }
 
 /// What an agent is asked to do. The comments name the type of the answer.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Must be the first call. [`Introduction`]
     Hello(Hello),
@@ -74,6 +78,11 @@ pub(crate) enum Request {
     Environment { directory: Option<String> },
     /// Removes the working directories of all places. `()`
     Remove,
+    /// The agent becomes an aggregator: it starts other agents and leads them from now on. The calls above are then for them,
+    /// by [`Self::Each`]; `Perform` is for all of them. [`Result`] of [`Led`] and [`LaunchError`]
+    Lead { muster: Box<Muster>, terms: Terms },
+    /// Asks agents behind an aggregator, by number in ascending order. [`Vec`] of [`Reply`]
+    Each { whom: Vec<u32>, request: Box<Request> },
     /// The agent ends after its answer. `()`
     End,
 }
@@ -81,7 +90,7 @@ pub(crate) enum Request {
 /// The value asked for, or why there is none.
 pub(crate) type Answer<T> = Result<T, String>;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) version: String,
     pub(crate) protocol: u32,
@@ -110,11 +119,18 @@ pub(crate) struct ClockReading {
     pub(crate) replied: i64,
 }
 
-/// The part of one agent in a run.
-#[derive(Debug, Serialize, Deserialize)]
+/// The part of one agent in a run, or of those behind an aggregator.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) place: String,
     pub(crate) job: Job,
+    /// Of each agent.
+    pub(crate) roles: Vec<Role>,
+}
+
+/// What an agent is in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Role {
     /// Its clients; `None`: it observes the server's host.
     pub(crate) share: Option<Share>,
     /// Agents on its host.
@@ -152,15 +168,32 @@ pub(crate) enum Report {
         attendance: Attendance,
     },
     Progress(PhaseProgress),
+    /// How far the agents behind an aggregator are: the one that is furthest behind, and each.
+    Members {
+        behind: PhaseProgress,
+        members: Vec<MemberDone>,
+    },
     /// Calls that were recorded.
     Trace(TraceBatch),
     /// The end of a task with clients.
     Performed(Box<Performed>),
+    /// The end of the task of an aggregator.
+    Gathered(Box<Gathered>),
     /// The end of a task without clients.
     Observed(Box<Observations>),
     /// The end of a task that failed.
     Failed(Failure),
+    /// The same of an aggregator, by the fault of one of its agents; `lost`: it is of no more use.
+    MemberFailed {
+        agent: String,
+        lost: bool,
+        failure: Failure,
+    },
 }
+
+/// State and sums of an agent behind an aggregator: operations, bytes, errors, latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MemberDone(pub(crate) MemberState, pub(crate) [u64; 4]);
 
 /// How far an agent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

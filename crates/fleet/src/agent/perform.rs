@@ -17,7 +17,9 @@ use super::reporter::Reporter;
 use super::work::{Areas, Handle, Wanted};
 use crate::job::Side;
 use crate::perform::{Surroundings, observe, perform};
-use crate::protocol::{Failure, FailureKind, Instruction, PhaseProgress, RECORDS, Report, Task, TraceBatch};
+use crate::protocol::{
+    Failure, FailureKind, Instruction, PhaseProgress, RECORDS, Report, Role, Task, TraceBatch,
+};
 
 /// Time between two reports of progress.
 const PROGRESS: Duration = Duration::from_millis(180);
@@ -49,7 +51,13 @@ impl Control {
 }
 
 /// Begins a job: what ends with it, and how to control it.
-pub(super) fn start(work: &Handle, task: Task, agent: String, reporter: Reporter) -> (AbortHandle, Control) {
+pub(super) fn start(
+    work: &Handle,
+    task: Task,
+    role: Role,
+    agent: String,
+    reporter: Reporter,
+) -> (AbortHandle, Control) {
     let (orders, incoming) = mpsc::channel();
     let meetings = Meetings::default();
     let wanted = work.wanted();
@@ -57,8 +65,8 @@ pub(super) fn start(work: &Handle, task: Task, agent: String, reporter: Reporter
     let (to_work, own_meetings) = (reporter.clone(), meetings.clone());
     let done = work.submit(move |areas| {
         let conductor = Remote { reporter: to_work.clone(), orders: incoming, meetings: own_meetings };
-        let part = Part { agent: &agent, task: &task, reporter: &to_work, stop: &stop };
-        let result = match task.share {
+        let part = Part { agent: &agent, task: &task, role, reporter: &to_work, stop: &stop };
+        let result = match role.share {
             Some(share) => part.play(areas, share, conductor),
             None => part.look(conductor),
         };
@@ -81,6 +89,7 @@ pub(super) fn start(work: &Handle, task: Task, agent: String, reporter: Reporter
 struct Part<'a> {
     agent: &'a str,
     task: &'a Task,
+    role: Role,
     reporter: &'a Reporter,
     stop: &'a AtomicBool,
 }
@@ -122,8 +131,8 @@ impl Part<'_> {
         Surroundings {
             agent: self.agent,
             side,
-            neighbours: self.task.neighbours,
-            looks: self.task.looks,
+            neighbours: self.role.neighbours,
+            looks: self.role.looks,
             stop: self.stop,
             samplers: Vec::new(),
         }

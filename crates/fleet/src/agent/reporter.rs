@@ -19,7 +19,7 @@ impl Reporter {
         Self { call, frames }
     }
 
-    fn frame(&self, report: Report) -> Result<Outgoing, FrameError> {
+    pub(super) fn frame(&self, report: Report) -> Result<Outgoing, FrameError> {
         answer(self.call, &Answer::Ok(report)).map(Outgoing::Frame)
     }
 

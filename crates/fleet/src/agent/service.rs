@@ -1,20 +1,24 @@
 //! The calls of the protocol on an agent.
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use benchmaster_workload::area::WorkArea;
 use benchmaster_workload::target::Target;
 use serde::Serialize;
 use tokio::io::AsyncRead;
-use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::reporter::Reporter;
 use super::work::{Areas, Handle};
-use super::{AgentError, Ended, hook, perform};
+use super::{AgentError, Ended, LED_END, hook, lead, perform};
+use crate::controller::group::Group;
 use crate::protocol::{
-    Answer, ClockReading, Hello, Introduction, Message, PROTOCOL, REQUEST_LIMIT, Request, VERSION, answer,
+    Answer, ClockReading, Hello, Instruction, Introduction, Message, PROTOCOL, REQUEST_LIMIT, Request,
+    VERSION, answer,
 };
 use crate::stream::frames::{FrameReader, Incoming, Outgoing};
 
@@ -33,6 +37,7 @@ pub(super) struct Service {
     /// This agent's name in the study, once the controller has said it.
     name: Option<String>,
     calls: HashMap<u32, Call>,
+    group: Leading,
 }
 
 /// A call that is under way, or over since a short while. Dropping it stops it.
@@ -40,8 +45,19 @@ pub(super) struct Service {
 struct Call {
     task: AbortHandle,
     /// Of a task of a run.
-    control: Option<perform::Control>,
+    control: Option<Control>,
 }
+
+/// How the controller's instructions reach a task.
+#[derive(Debug)]
+enum Control {
+    Own(perform::Control),
+    /// Of the agents behind this one.
+    Led(UnboundedSender<Instruction>),
+}
+
+/// The agents behind this one, once it leads some.
+type Leading = Arc<OnceLock<Arc<Group>>>;
 
 impl Drop for Call {
     fn drop(&mut self) {
@@ -51,7 +67,12 @@ impl Drop for Call {
 
 impl Service {
     pub(super) fn new(work: Handle, answers: Sender<Outgoing>, reports: Sender<Outgoing>) -> Self {
-        Self { work, answers, reports, name: None, calls: HashMap::new() }
+        Self { work, answers, reports, name: None, calls: HashMap::new(), group: Leading::default() }
+    }
+
+    /// The agents behind this one, after it began to lead.
+    pub(super) fn group(&self) -> Leading {
+        Arc::clone(&self.group)
     }
 
     /// Serves until the stream ends or the controller says so.
@@ -72,6 +93,9 @@ impl Service {
                 Ok(Message::Call(request)) => match self.name.clone() {
                     None => self.refuse(incoming.call, "the first call of a controller must be Hello")?,
                     Some(_) if matches!(request, Request::End) => {
+                        if let Some(group) = self.group.get() {
+                            group.end(Instant::now() + LED_END).await;
+                        }
                         let frame = answer(incoming.call, &Answer::Ok(())).map_err(broken)?;
                         self.send(Outgoing::Last(frame))?;
                         return Ok(Ended::Requested);
@@ -81,8 +105,11 @@ impl Service {
                 Ok(Message::Instruct(instruction)) => {
                     let control = self.calls.get_mut(&incoming.call).and_then(|call| call.control.as_mut());
                     // An instruction can cross the end of its call.
-                    if let Some(control) = control {
-                        control.instruct(instruction);
+                    match control {
+                        Some(Control::Own(control)) => control.instruct(instruction),
+                        // A task that is over takes no more.
+                        Some(Control::Led(orders)) => drop(orders.send(instruction)),
+                        None => {}
                     }
                 }
                 Ok(Message::Cancel) => drop(self.calls.remove(&incoming.call)),
@@ -158,8 +185,39 @@ impl Service {
             }),
             Request::Perform(task) => {
                 let reporter = Reporter::new(call, self.reports.clone());
-                let (task, control) = perform::start(&work, *task, name, reporter);
+                let (task, control) = match (self.group.get(), task.roles.as_slice()) {
+                    (Some(group), _) => {
+                        let (task, orders) = lead::start(Arc::clone(group), *task, reporter);
+                        (task, Control::Led(orders))
+                    }
+                    (None, &[role]) => {
+                        let (task, control) = perform::start(&work, *task, role, name, reporter);
+                        (task, Control::Own(control))
+                    }
+                    (None, _) => return self.refuse(call, "this agent leads no others"),
+                };
                 self.calls.insert(call, Call { task, control: Some(control) });
+            }
+            Request::Lead { muster, terms } => {
+                let leading = Arc::clone(&self.group);
+                self.spawn(call, async move {
+                    if leading.get().is_some() {
+                        return Err("it leads agents already".into());
+                    }
+                    Ok(lead::muster(*muster, terms).await.map(|(group, led)| {
+                        // It was empty, and calls of a controller come one after the other.
+                        let _ = leading.set(Arc::new(group));
+                        led
+                    }))
+                });
+            }
+            Request::Each { whom, request } => {
+                let group = self.group.get().cloned();
+                self.spawn(call, async move {
+                    let group = group.ok_or("this agent leads no others")?;
+                    let whom: Vec<usize> = whom.into_iter().map(|agent| agent as usize).collect();
+                    group.ask(&whom, || Request::clone(&request)).await.map_err(text)
+                });
             }
             Request::Hello(_) | Request::Exchange | Request::End => {
                 return self.refuse(call, "this call is not allowed in this state");

@@ -6,7 +6,7 @@ use benchmaster_workload::conduct::{Start, Step};
 
 /// A point at which agents wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Point {
+pub(crate) enum Point {
     Step(Step),
     /// The start of a phase.
     Start(Start),
@@ -34,7 +34,7 @@ struct Agent {
 
 /// Agents that wait for different things, and would never go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OutOfStep {
+pub(crate) struct OutOfStep {
     pub(super) agent: usize,
     pub(super) text: String,
 }

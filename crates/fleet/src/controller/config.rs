@@ -7,6 +7,7 @@ use std::time::Duration;
 use benchmaster_netem::namespace::Namespace;
 
 use crate::launch::guests::Opened;
+use crate::tree::FAN_OUT;
 
 /// What a fleet shall be.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ pub struct FleetConfig {
     pub arguments: Vec<String>,
     /// An agent that gives no sign of life for this long is lost, and so is a controller for its agents.
     pub patience: Duration,
+    /// Most agents behind one process: more are led by aggregators.
+    pub fan_out: u32,
     /// How long the start of all agents may take.
     pub launch_timeout: Duration,
     /// Time for messages to be delivered before a phase starts, beside what was measured: the longest round trip, and a little
@@ -40,6 +43,7 @@ impl FleetConfig {
             binary: binary.into(),
             arguments: ["agent", "--stdio"].map(str::to_owned).into(),
             patience: Duration::from_secs(5),
+            fan_out: FAN_OUT,
             launch_timeout: Duration::from_secs(60),
             delivery: Duration::from_millis(3),
         }

@@ -92,6 +92,14 @@ impl Connection {
         self.request(request)?.answer().await.map(|(value, _)| value)
     }
 
+    /// The same, with the answer as it was sent.
+    pub(super) async fn call_raw(&self, request: Request) -> Result<Vec<u8>, CallError> {
+        let mut call = self.request(request)?;
+        let incoming = call.next().await.ok_or(CallError::Lost)?;
+        call.answered = true;
+        Ok(incoming.body().to_vec())
+    }
+
     /// One exchange of time stamps.
     pub(super) async fn exchange(&self) -> Result<Exchange, CallError> {
         let (written, sent) = oneshot::channel();

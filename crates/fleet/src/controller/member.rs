@@ -8,12 +8,10 @@ use benchmaster_telemetry::environment::Environment;
 use benchmaster_workload::conduct::Share;
 use tokio::process::Child;
 
-use super::clocks::{self, Known};
 use super::connection::{CallError, Connection};
-use super::error::FleetError;
 use crate::agent::{clock_identity, versions_differ};
 use crate::launch::{LastLines, LaunchError, Started};
-use crate::protocol::{FailureKind, Hello, Introduction, PROTOCOL, Request, VERSION};
+use crate::protocol::{Hello, Introduction, PROTOCOL, Request, VERSION};
 
 /// How long a process may take to end after its connection did, before it is said that it still runs.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -33,19 +31,17 @@ pub struct Member {
     pub clock_bound: Duration,
 }
 
-/// The process and the connection behind a member.
-#[derive(Debug)]
-pub(super) struct Behind {
-    pub(super) name: String,
-    pub(super) connection: Connection,
-    pub(super) clock: Known,
-    pub(super) process: Process,
+impl Member {
+    /// Its host, and whether it has clients there.
+    pub(super) fn on(&self) -> (&str, bool) {
+        (&self.host, self.share.is_some())
+    }
 }
 
 /// What was started for an agent.
 #[derive(Debug)]
 pub(super) struct Process {
-    pub(super) child: Option<Child>,
+    child: Option<Child>,
     errors: LastLines,
     /// What must live as long as an agent.
     _keep: Option<std::sync::Arc<dyn std::any::Any + Send + Sync>>,
@@ -97,7 +93,7 @@ pub(super) async fn greet(
 
 impl Process {
     /// How the process ended, if it did, and its last words, after a reason.
-    async fn explain(&mut self, reason: String) -> String {
+    pub(super) async fn explain(&mut self, reason: String) -> String {
         let ended = match &mut self.child {
             Some(child) => tokio::time::timeout(LAST_WORDS, child.wait()).await.ok().and_then(Result::ok),
             None => None,
@@ -129,27 +125,6 @@ fn how_ended(status: ExitStatus) -> String {
         (_, Some(signal)) => format!("it ended by signal {signal}"),
         (Some(code), None) => format!("it ended with exit status {code}"),
         (None, None) => "it ended".into(),
-    }
-}
-
-impl Behind {
-    /// The error of a call that failed.
-    pub(super) async fn error(&mut self, error: CallError) -> FleetError {
-        let agent = self.name.clone();
-        match error {
-            CallError::Lost => {
-                let reason = self.connection.ended().await.unwrap_or_else(|| error.to_string());
-                FleetError::Lost { agent, reason: self.process.explain(reason).await }
-            }
-            error => FleetError::Job { agent, text: error.to_string(), kind: FailureKind::Job },
-        }
-    }
-
-    /// Another round of exchanges, before a start.
-    pub(super) async fn renew_clock(&mut self) -> Result<(), CallError> {
-        let measured = clocks::measure(&self.connection).await?;
-        self.clock.renew(Some(measured));
-        Ok(())
     }
 }
 

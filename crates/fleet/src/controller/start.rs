@@ -1,37 +1,70 @@
-//! Starting the agents of a configuration.
+//! Starting the agents of a configuration, or the aggregators that do.
 
 use super::config::{FleetConfig, Launch};
 use super::error::FleetError;
-use crate::launch::{LaunchError, Started, external, guests, local, slurm, ssh};
+use super::group::Candidate;
+use crate::launch::{LaunchError, Muster, Started, external, guests, local, slurm, ssh};
+use crate::tree;
+
+/// Sessions of ssh that are opened at the same time, over all aggregators.
+const SESSIONS: usize = 64;
 
 /// Starts all: those with clients, and the one at the server.
 pub(super) async fn all(
     config: &FleetConfig,
     tell: &mut dyn FnMut(&str),
-) -> Result<(Vec<Started>, Option<Started>), FleetError> {
+) -> Result<(Vec<Candidate>, Option<Candidate>), FleetError> {
     let clients = match &config.launch {
+        Launch::Local { processes, namespaces } if namespaces.is_empty() => {
+            let group = |first: u32, processes: u32| Muster::Local {
+                first,
+                processes,
+                program: config.binary.clone(),
+                arguments: config.arguments.clone(),
+            };
+            let groups = tree::groups(*processes as usize, config.fan_out).into_iter();
+            let groups: Vec<Muster> =
+                groups.map(|group_of| group(group_of.start as u32, group_of.len() as u32)).collect();
+            match groups.is_empty() {
+                true => candidates(group(0, *processes).launch(tell).await?),
+                false => aggregators(config, groups)?,
+            }
+        }
         Launch::Local { processes, namespaces } => {
-            if !namespaces.is_empty() && namespaces.len() != *processes as usize {
+            if namespaces.len() != *processes as usize {
                 let text = format!("{} network namespaces for {processes} agents", namespaces.len());
                 return Err(FleetError::Config(text));
             }
             let local = local::LocalConfig {
+                first: 0,
                 processes: *processes,
                 program: config.binary.clone(),
                 arguments: config.arguments.clone(),
             };
-            local::launch(&local, &mut |number, command| {
+            candidates(local::launch(&local, &mut |number, command| {
                 let namespace = namespaces.get(number as usize);
                 namespace.map_or(Ok(()), |namespace| namespace.apply(command).map_err(|e| e.to_string()))
-            })?
+            })?)
         }
         Launch::Opened { clients, server } => {
             let server = guests::take(server.as_slice())?.pop();
-            return Ok((guests::take(clients)?, server));
+            return Ok((candidates(guests::take(clients)?), server.map(Candidate::from)));
         }
         Launch::Ssh { hosts, options, binary_on_hosts } => {
-            let ssh = over_ssh(config, options, binary_on_hosts.as_ref());
-            ssh::launch(&ssh, hosts, tell).await?
+            let groups = tree::groups(hosts.len(), config.fan_out);
+            let parallel = (SESSIONS / groups.len().max(1)).max(1);
+            let group = |of: std::ops::Range<usize>| Muster::Ssh {
+                hosts: hosts.get(of).unwrap_or_default().to_vec(),
+                options: options.clone(),
+                binary: config.binary.clone(),
+                binary_on_hosts: binary_on_hosts.clone(),
+                deadline: config.launch_timeout,
+                parallel,
+            };
+            match groups.is_empty() {
+                true => candidates(group(0..hosts.len()).launch(tell).await?),
+                false => aggregators(config, groups.into_iter().map(group).collect())?,
+            }
         }
         Launch::External { agents, address, credentials } => {
             let external = external::ExternalConfig {
@@ -40,7 +73,7 @@ pub(super) async fn all(
                 credentials: credentials.clone(),
                 deadline: config.launch_timeout,
             };
-            external::launch(&external, tell).await?
+            candidates(external::launch(&external, tell).await?)
         }
         Launch::Slurm { nodes, options, address } => {
             let Some(nodes) = nodes.or_else(slurm::allocated_nodes) else {
@@ -54,7 +87,7 @@ pub(super) async fn all(
                 deadline: config.launch_timeout,
                 ..slurm::SlurmConfig::new(config.binary.clone(), nodes)
             };
-            slurm::launch(&slurm, tell).await?
+            candidates(slurm::launch(&slurm, tell).await?)
         }
     };
     let Some(host) = &config.server else { return Ok((clients, None)) };
@@ -67,9 +100,29 @@ pub(super) async fn all(
     let ssh = over_ssh(config, options, binary_on_hosts);
     let server = ssh::launch(&ssh, std::slice::from_ref(host), tell).await?.pop();
     match server {
-        Some(server) => Ok((clients, Some(server))),
+        Some(server) => Ok((clients, Some(server.into()))),
         None => Err(LaunchError::new(host.as_str(), "nothing was started").into()),
     }
+}
+
+fn candidates(started: Vec<Started>) -> Vec<Candidate> {
+    started.into_iter().map(Candidate::from).collect()
+}
+
+/// An aggregator on this host for each group.
+fn aggregators(config: &FleetConfig, groups: Vec<Muster>) -> Result<Vec<Candidate>, FleetError> {
+    let local = local::LocalConfig {
+        first: 0,
+        processes: u32::try_from(groups.len()).unwrap_or(u32::MAX),
+        program: config.binary.clone(),
+        arguments: config.arguments.clone(),
+    };
+    let started = local::launch(&local, &mut |_, _| Ok(()))?;
+    let named = (1..).zip(started).zip(groups).map(|((number, started), muster)| Candidate {
+        started: Started { name: format!("aggregator-{number}"), ..started },
+        leads: Some(muster),
+    });
+    Ok(named.collect())
 }
 
 fn over_ssh(config: &FleetConfig, options: &[String], there: Option<&std::path::PathBuf>) -> ssh::SshConfig {

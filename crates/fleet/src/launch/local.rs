@@ -13,6 +13,8 @@ use super::{LastLines, LaunchError, Started};
 /// How agents on this host are started.
 #[derive(Debug)]
 pub struct LocalConfig {
+    /// The number of the first one, from 0.
+    pub first: u32,
     pub processes: u32,
     /// The program and its arguments: `benchmaster agent --stdio`.
     pub program: PathBuf,
@@ -36,7 +38,7 @@ pub fn launch(
 ) -> Result<Vec<Started>, LaunchError> {
     let started =
         |number| start(config, number, prepare).map_err(|reason| LaunchError::new(name(number + 1), reason));
-    (0..config.processes).map(started).collect()
+    (config.first..config.first + config.processes).map(started).collect()
 }
 
 /// One agent. Its standard input and output are one socket: one file descriptor for each agent here.

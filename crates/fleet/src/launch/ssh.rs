@@ -75,7 +75,7 @@ pub fn name(host: &str) -> &str {
 pub async fn launch(
     config: &SshConfig,
     hosts: &[String],
-    tell: &mut dyn FnMut(&str),
+    tell: &mut (impl FnMut(&str) + ?Sized),
 ) -> Result<Vec<Started>, LaunchError> {
     let first = hosts.first().map_or("ssh", |host| name(host));
     let program = Program::of(config).await.map_err(|reason| LaunchError::new(first, reason))?;

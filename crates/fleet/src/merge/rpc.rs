@@ -1,33 +1,23 @@
 //! The RPCs of many processes as one table.
 
-use std::collections::BTreeSet;
-
-use benchmaster_record::recording::{RpcPhase, RpcRecording, RpcRow, RpcSource};
-
-use super::{Part, named};
+use benchmaster_record::recording::{ConnectionFacts, Recording, RpcPhase, RpcRecording, RpcRow};
 
 /// All RPCs together; `None` when no process called any.
-pub(super) fn merge(parts: &[Part]) -> Option<RpcRecording> {
+pub(super) fn merge(parts: &[&Recording]) -> Option<RpcRecording> {
     let mut merged: Option<RpcRecording> = None;
-    let mut hosts = BTreeSet::new();
-    for part in parts {
-        let Some(rpc) = &part.performed.recording.rpc else { continue };
-        // The kernel counts for a whole host, whichever process looks.
-        let new = rpc.source == RpcSource::Client || hosts.insert(part.host.as_str());
+    for rpc in parts.iter().filter_map(|part| part.rpc.as_ref()) {
         let merged = merged.get_or_insert_with(|| RpcRecording {
             phases: Vec::new(),
             client_cpu_ns: (0, 0),
             problems: Vec::new(),
-            connection: benchmaster_record::recording::ConnectionFacts {
+            connection: ConnectionFacts {
                 clients: 0,
                 threads: rpc.connection.threads.map(|_| 0),
                 ..rpc.connection.clone()
             },
             ..rpc.clone()
         });
-        if new {
-            rpc.phases.iter().for_each(|phase| add(&mut merged.phases, phase));
-        }
+        rpc.phases.iter().for_each(|phase| add(&mut merged.phases, phase));
         merged.client_cpu_ns.0 += rpc.client_cpu_ns.0;
         merged.client_cpu_ns.1 += rpc.client_cpu_ns.1;
         let (all, own) = (&mut merged.connection, &rpc.connection);
@@ -36,7 +26,7 @@ pub(super) fn merge(parts: &[Part]) -> Option<RpcRecording> {
         all.slots = [all.slots, own.slots].into_iter().flatten().min();
         all.rsize = all.rsize.min(own.rsize);
         all.wsize = all.wsize.min(own.wsize);
-        merged.problems.extend(rpc.problems.iter().map(|problem| named(&part.name, problem, parts.len())));
+        merged.problems.extend(rpc.problems.iter().cloned());
     }
     merged
 }

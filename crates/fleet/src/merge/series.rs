@@ -3,38 +3,39 @@
 use std::collections::BTreeMap;
 
 use benchmaster_record::recording::{
-    EncodedHistogram, HistogramError, IntervalStats, OperationStats, PartOf, PartRow, SeriesRecording,
-    latency_histogram,
+    EncodedHistogram, HistogramError, IntervalStats, OperationStats, PartOf, PartRow, Recording,
+    SeriesRecording, latency_histogram,
 };
 use hdrhistogram::Histogram;
 
-use super::{MergeError, Part};
+use super::MergeError;
 
 /// Adds up every series over all processes.
-pub(super) fn merge(parts: &[Part]) -> Result<Vec<SeriesRecording>, MergeError> {
+pub(super) fn merge(parts: &[&Recording]) -> Result<Vec<SeriesRecording>, MergeError> {
     let Some(first) = parts.first() else { return Ok(Vec::new()) };
-    let keys = |part: &Part| -> Vec<_> {
-        part.performed.recording.series.iter().map(|series| series.key.clone()).collect()
-    };
+    let keys = |part: &Recording| -> Vec<_> { part.series.iter().map(|series| series.key.clone()).collect() };
     let expected = keys(first);
     for part in parts {
-        let (one, other) = (&first.performed.recording, &part.performed.recording);
-        let different =
-            |what: &str| Err(MergeError::Different { agent: part.name.clone(), what: what.into() });
+        let different = |what: &str| Err(MergeError::Different { agent: agent(part), what: what.into() });
         if keys(part) != expected {
             return different("series");
         }
-        if (one.interval_ns, &one.workload) != (other.interval_ns, &other.workload) {
+        if (first.interval_ns, &first.workload) != (part.interval_ns, &part.workload) {
             return different("intervals or workload");
         }
     }
     (0..expected.len()).map(|index| one(parts, index)).collect()
 }
 
+/// The agent of a recording, or the first of several.
+fn agent(recording: &Recording) -> String {
+    recording.agents.first().map(|agent| agent.name.clone()).unwrap_or_default()
+}
+
 /// Files, sizes and connections over all processes: those of the same number are one.
-pub(super) fn part_rows(parts: &[Part]) -> Vec<PartRow> {
+pub(super) fn part_rows(parts: &[&Recording]) -> Vec<PartRow> {
     let mut sums: BTreeMap<(PartOf, &str, u32), (u64, u64)> = BTreeMap::new();
-    for row in parts.iter().flat_map(|part| &part.performed.recording.parts) {
+    for row in parts.iter().flat_map(|part| &part.parts) {
         let (count, sum_ns) = sums.entry((row.part, &row.label, row.key)).or_default();
         (*count, *sum_ns) = (*count + row.count, sum_ns.saturating_add(row.sum_ns));
     }
@@ -49,7 +50,7 @@ pub(super) fn part_rows(parts: &[Part]) -> Vec<PartRow> {
 }
 
 /// One series over all processes.
-fn one(parts: &[Part], index: usize) -> Result<SeriesRecording, MergeError> {
+fn one(parts: &[&Recording], index: usize) -> Result<SeriesRecording, MergeError> {
     let mut total = Sum::default();
     let mut intervals: BTreeMap<u32, Sum> = BTreeMap::new();
     let mut errors: BTreeMap<String, u64> = BTreeMap::new();
@@ -57,8 +58,8 @@ fn one(parts: &[Part], index: usize) -> Result<SeriesRecording, MergeError> {
     let mut key = None;
     let mut span: Option<(u64, u64)> = None;
     for part in parts {
-        let Some(series) = part.performed.recording.series.get(index) else { continue };
-        let unreadable = |source| MergeError::Histogram { agent: part.name.clone(), source };
+        let Some(series) = part.series.get(index) else { continue };
+        let unreadable = |source| MergeError::Histogram { agent: agent(part), source };
         key.get_or_insert_with(|| series.key.clone());
         total.add(&series.total).map_err(unreadable)?;
         let wider = |(first, last): (u64, u64), (start, end): (u64, u64)| (first.min(start), last.max(end));

@@ -49,7 +49,12 @@ impl Incoming {
     }
 
     pub(crate) fn value<T: DeserializeOwned>(&self) -> Result<T, FrameError> {
-        benchmaster_frames::decode(self.payload.get(size_of::<Header>()..).unwrap_or_default())
+        benchmaster_frames::decode(self.body())
+    }
+
+    /// Its value as it was sent.
+    pub(crate) fn body(&self) -> &[u8] {
+        self.payload.get(size_of::<Header>()..).unwrap_or_default()
     }
 }
 

@@ -13,7 +13,8 @@ use benchmaster_workload::target::Target;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{
-    DEADLINE, NEVER, config, is_alive, is_root, is_there, job, launch, meets, names, reads, wait_for,
+    DEADLINE, NEVER, config, is_alive, is_root, is_there, job, launch, meets, names, parent, reads, tree,
+    wait_for,
 };
 
 /// A moment of a run, by name of its phase; `hook`: while the hook before the measured phase runs.
@@ -35,49 +36,91 @@ fn signal(pid: u32, signal: Signal) {
 }
 
 pub(crate) fn a_killed_agent_fails_its_run_alone() {
+    MOMENTS.into_iter().for_each(|moment| one_is_killed(moment, launch));
+}
+
+pub(crate) fn a_killed_agent_behind_an_aggregator_is_named() {
+    MOMENTS.into_iter().for_each(|moment| one_is_killed(moment, tree));
+}
+
+fn one_is_killed(moment: &str, start: fn(u32, u32) -> Fleet) {
+    let place = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let file = outside.path().join("pid");
+    let target = Target::from(place.path());
+    let mut fleet = start(4, 4);
+    let pids: Vec<u32> = fleet.members().iter().map(|member| member.pid).collect();
+    fleet.open("data", &target, "killed").unwrap();
+    let mut killed = None;
+    let result = fleet.perform("data", &long_in(moment, &file), None, &NEVER, &mut |progress| {
+        let there = if moment == "hook" { file.exists() } else { progress.total.phase.name() == moment };
+        if there && killed.is_none() {
+            signal(pids[2], Signal::KILL);
+            killed = Some(Instant::now());
+        }
+    });
+    assert!(killed.unwrap().elapsed() < DEADLINE);
+    let Err(FleetError::Lost { agent, reason }) = result else { panic!("{moment}: {result:?}") };
+    assert_eq!(agent, "local-3");
+    assert!(reason.contains("SIGKILL"), "{reason}");
+    assert!(matches!(fleet.begin_run("data", true), Err(FleetError::Lost { .. })), "it is of no more use");
+    drop(fleet);
+    wait_for("nothing is left", || !pids.iter().any(|pid| is_there(*pid)));
+    if moment == "hook" {
+        let pid = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+        wait_for("the hook is killed", || !is_alive(pid));
+    }
+    // The next fleet of the session finds what is left and goes on.
+    let mut next = launch(2, 2);
+    next.open("data", &target, "killed").unwrap();
+    next.perform("data", &reads("0s", "50ms"), None, &NEVER, &mut |_| {}).unwrap();
+    next.remove().unwrap();
+    assert!(names(place.path()).is_empty());
+}
+
+/// It has no result then, and its agents end with what they do.
+pub(crate) fn a_killed_aggregator_is_named_and_its_agents_end() {
     for moment in MOMENTS {
         let place = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         let file = outside.path().join("pid");
-        let target = Target::from(place.path());
-        let mut fleet = launch(4, 4);
+        let mut fleet = tree(5, 5);
         let pids: Vec<u32> = fleet.members().iter().map(|member| member.pid).collect();
-        fleet.open("data", &target, "killed").unwrap();
-        let mut killed = None;
+        let aggregator = parent(pids[if moment == "hook" { 0 } else { 2 }]);
+        fleet.open("data", &Target::from(place.path()), "killed").unwrap();
+        let mut killed = false;
         let result = fleet.perform("data", &long_in(moment, &file), None, &NEVER, &mut |progress| {
             let there = if moment == "hook" { file.exists() } else { progress.total.phase.name() == moment };
-            if there && killed.is_none() {
-                signal(pids[2], Signal::KILL);
-                killed = Some(Instant::now());
+            if there && !killed {
+                signal(aggregator, Signal::KILL);
+                killed = true;
             }
         });
-        assert!(killed.unwrap().elapsed() < DEADLINE);
         let Err(FleetError::Lost { agent, reason }) = result else { panic!("{moment}: {result:?}") };
-        assert_eq!(agent, "local-3");
+        let expected = if moment == "hook" { "1 (local-1 to local-2)" } else { "2 (local-3 to local-4)" };
+        assert_eq!(agent, format!("aggregator-{expected}"));
         assert!(reason.contains("SIGKILL"), "{reason}");
         assert!(
             matches!(fleet.begin_run("data", true), Err(FleetError::Lost { .. })),
             "it is of no more use"
         );
         drop(fleet);
-        wait_for("nothing is left", || !pids.iter().any(|pid| is_there(*pid)));
+        wait_for("nothing is left", || !pids.iter().any(|pid| is_alive(*pid)));
         if moment == "hook" {
             let pid = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
             wait_for("the hook is killed", || !is_alive(pid));
         }
-        // The next fleet of the session finds what is left and goes on.
-        let mut next = launch(2, 2);
-        next.open("data", &target, "killed").unwrap();
-        next.perform("data", &reads("0s", "50ms"), None, &NEVER, &mut |_| {}).unwrap();
-        next.remove().unwrap();
-        assert!(names(place.path()).is_empty());
     }
 }
 
 pub(crate) fn a_lost_agent_holds_no_others_up_at_a_meeting() {
+    one_is_lost_at_a_meeting(launch(4, 4));
+    one_is_lost_at_a_meeting(tree(4, 4));
+}
+
+fn one_is_lost_at_a_meeting(mut fleet: Fleet) {
     let place = tempfile::tempdir().unwrap();
     let target = Target::from(place.path());
-    let mut fleet = launch(4, 4);
     let pids: Vec<u32> = fleet.members().iter().map(|member| member.pid).collect();
     fleet.open("data", &target, "meeting").unwrap();
     let mut killed = None;
@@ -196,9 +239,13 @@ pub(crate) fn a_full_disk_is_named() {
 }
 
 pub(crate) fn a_run_stops_in_every_phase() {
+    stops(launch(3, 3));
+    stops(tree(3, 3));
+}
+
+fn stops(mut fleet: Fleet) {
     let place = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
-    let mut fleet = launch(3, 3);
     fleet.open("data", &Target::from(place.path()), "stops").unwrap();
     for moment in MOMENTS {
         let file = outside.path().join(moment);

@@ -12,13 +12,27 @@ use benchmaster_workload::execute::Edge;
 use benchmaster_workload::target::Target;
 
 use crate::support::{
-    NEVER, Records, config, is_root, is_there, job, launch, meets, names, reads, serve, total, wait_for,
+    NEVER, Records, config, is_root, is_there, job, launch, meets, names, parent, reads, serve, total, tree,
+    wait_for,
 };
 
 pub(crate) fn five_agents_work_in_a_directory_as_one() {
+    five_in_a_directory(launch(5, 7));
+}
+
+pub(crate) fn agents_behind_aggregators_work_in_a_directory_as_one() {
+    let fleet = tree(5, 7);
+    let own = std::process::id();
+    let parents: Vec<u32> = fleet.members().iter().map(|member| parent(member.pid)).collect();
+    assert!(parents[0] == parents[1] && parents[2] == parents[3] && !parents.contains(&own), "{parents:?}");
+    assert_eq!(parents.iter().collect::<BTreeSet<_>>().len(), 3);
+    five_in_a_directory(fleet);
+    wait_for("aggregators have ended", || !parents.iter().any(|pid| is_there(*pid)));
+}
+
+fn five_in_a_directory(mut fleet: Fleet) {
     let place = tempfile::tempdir().unwrap();
     let target = Target::from(place.path());
-    let mut fleet = launch(5, 7);
     let pids: BTreeSet<u32> = fleet.members().iter().map(|member| member.pid).collect();
     assert_eq!(pids.len(), 5);
     assert!(fleet.members().iter().all(|member| member.clock_bound == Duration::ZERO), "one clock");
@@ -64,8 +78,15 @@ pub(crate) fn five_agents_work_in_a_directory_as_one() {
 }
 
 pub(crate) fn five_agents_work_on_a_server_as_one() {
+    five_on_a_server(launch(5, 5));
+}
+
+pub(crate) fn agents_behind_aggregators_work_on_a_server_as_one() {
+    five_on_a_server(tree(5, 5));
+}
+
+fn five_on_a_server(mut fleet: Fleet) {
     let (server, target) = serve();
-    let mut fleet = launch(5, 5);
     fleet.open("nfs", &target, "wire").unwrap();
     fleet.begin_run("nfs", true).unwrap();
     let job = job(r#"
@@ -101,8 +122,13 @@ pub(crate) fn five_agents_work_on_a_server_as_one() {
 pub(crate) fn workers_of_five_agents_keep_in_step() {
     let (_server, target) = serve();
     let place = tempfile::tempdir().unwrap();
-    for (name, target) in [("wire", &target), ("directory", &Target::from(place.path()))] {
-        let mut fleet = launch(5, 7);
+    let directory = Target::from(place.path());
+    for (name, target, start) in [
+        ("wire", &target, launch as fn(_, _) -> _),
+        ("directory", &directory, launch),
+        ("tree", &directory, tree),
+    ] {
+        let mut fleet: Fleet = start(5, 7);
         fleet.open(name, target, "step").unwrap();
         fleet.begin_run(name, false).unwrap();
         let rounds = 20;
@@ -172,11 +198,16 @@ pub(crate) fn clocks_that_differ_are_related() {
     if !is_root() {
         return;
     }
-    const DAY: i64 = 86_400;
     let own = std::env::current_exe().unwrap();
     let unshare = ["--time", "--monotonic", "86400", "--fork", "--kill-child", "--"].map(str::to_owned);
     let arguments = unshare.into_iter().chain([own.to_string_lossy().into_owned(), "agent".into()]).collect();
-    let config = FleetConfig { binary: "unshare".into(), arguments, ..config(3, 3) };
+    let flat = FleetConfig { binary: "unshare".into(), arguments, ..config(3, 3) };
+    related(flat.clone());
+    // Clocks beside those of aggregators beside the controller's.
+    related(FleetConfig { fan_out: 2, ..flat });
+}
+
+fn related(config: FleetConfig) {
     let mut fleet = Fleet::launch(&config, &NEVER, &mut |_| {}).unwrap();
     let bound = fleet.members().iter().map(|member| member.clock_bound).max().unwrap();
     assert!(bound > Duration::ZERO);
@@ -184,6 +215,7 @@ pub(crate) fn clocks_that_differ_are_related() {
     fleet.open("data", &Target::from(place.path()), "time").unwrap();
     let recording = fleet.perform("data", &reads("0s", "200ms"), None, &NEVER, &mut |_| {}).unwrap();
     for agent in &recording.agents {
+        const DAY: i64 = 86_400;
         let error = (agent.clock.offset_ns - DAY * 1_000_000_000).unsigned_abs();
         assert!(error <= agent.clock.bound_ns, "{:?}", agent.clock);
         assert!(agent.clock.exchanges >= 40 && agent.clock.drift.is_some(), "{:?}", agent.clock);

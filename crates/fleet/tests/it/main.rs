@@ -62,7 +62,9 @@ fn main() {
     let tests = tests! {
         sync faults {
             a_full_disk_is_named
+            a_killed_agent_behind_an_aggregator_is_named
             a_killed_agent_fails_its_run_alone
+            a_killed_aggregator_is_named_and_its_agents_end
             a_lost_agent_holds_no_others_up_at_a_meeting
             a_run_stops_in_every_phase
             a_stopped_process_is_lost
@@ -72,6 +74,8 @@ fn main() {
         }
         sync local {
             a_hook_runs_once_on_a_host
+            agents_behind_aggregators_work_in_a_directory_as_one
+            agents_behind_aggregators_work_on_a_server_as_one
             clocks_that_differ_are_related
             five_agents_work_in_a_directory_as_one
             five_agents_work_on_a_server_as_one

@@ -37,6 +37,18 @@ pub(crate) fn launch(processes: u32, clients: u32) -> Fleet {
     Fleet::launch(&config(processes, clients), &NEVER, &mut |_| {}).unwrap()
 }
 
+/// The same behind aggregators, of which each leads two.
+pub(crate) fn tree(processes: u32, clients: u32) -> Fleet {
+    let config = FleetConfig { fan_out: 2, ..config(processes, clients) };
+    Fleet::launch(&config, &NEVER, &mut |_| {}).unwrap()
+}
+
+/// The process that started another one.
+pub(crate) fn parent(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
 pub(crate) fn job(workload: &str) -> Job {
     Job {
         name: "w".into(),

@@ -55,6 +55,11 @@ impl MeetingTracker {
         let processes = state.come.iter().enumerate().filter(|(_, come)| come.is_some());
         Some(Assembled { meeting, time, processes: processes.map(|(process, _)| process).collect() })
     }
+
+    /// Whether no process takes part in a meeting any more.
+    pub fn is_over(&self, meeting: u16) -> bool {
+        self.meetings.get(&meeting).is_some_and(|meeting| meeting.come.iter().all(Option::is_none))
+    }
 }
 
 #[cfg(test)]
@@ -74,7 +79,9 @@ mod tests {
         assert_eq!(roll.note(3, 3, Attendance::Arrived(2)), held(2, &[0, 3]));
         assert_eq!(roll.note(3, 3, Attendance::Arrived(3)), None);
         assert_eq!(roll.note(0, 3, Attendance::Left), held(3, &[3]), "who is waited for leaves");
+        assert!(!roll.is_over(3));
         assert_eq!(roll.note(3, 3, Attendance::Left), None);
+        assert!(roll.is_over(3) && !roll.is_over(4));
         assert_eq!(roll.note(2, 4, Attendance::Left), None);
         assert_eq!(roll.note(9, 4, Attendance::Left), None, "no such process");
     }
