@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use crate::job::{HookSpec, Job, Side};
-use crate::launch::Muster;
+use crate::launch::Started;
 use crate::protocol::{HookOutcome, Request, Role};
 
 mod barrier;
@@ -29,6 +29,8 @@ pub(crate) mod group;
 mod member;
 pub(crate) mod run;
 mod shares;
+#[cfg(test)]
+mod simulation;
 pub(crate) mod stage;
 mod start;
 mod top;
@@ -40,7 +42,7 @@ pub use self::run::{MemberProgress, MemberState};
 pub use self::top::FleetProgress;
 pub use crate::protocol::FailureKind;
 
-use self::group::{Candidate, Group, Terms};
+use self::group::{Group, Terms};
 use self::top::Top;
 
 /// Time between two looks at the flag that stops.
@@ -101,14 +103,14 @@ impl Fleet {
     fn assemble(
         config: &FleetConfig,
         runtime: Runtime,
-        candidates: Vec<Candidate>,
-        server: Option<Candidate>,
+        started: Vec<Started>,
+        server: Option<Started>,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<Self, FleetError> {
         let observers = usize::from(server.is_some());
-        let agents = |candidate: &Candidate| candidate.leads.as_ref().map_or(1, Muster::agents);
-        let with_clients: usize = candidates.iter().map(agents).sum();
+        let agents = |started: &Started| started.leads.as_ref().map_or(1, |leads| leads.muster.agents());
+        let with_clients: usize = started.iter().map(agents).sum();
         if with_clients == 0 || with_clients > config.clients as usize {
             return Err(FleetError::Config(format!(
                 "{with_clients} agents for {} clients: each agent is at least one client; raise `[clients] count` or name \
@@ -118,8 +120,8 @@ impl Fleet {
         }
         let terms =
             Terms { patience: config.patience, timeout: config.launch_timeout, delivery: config.delivery };
-        let candidates = candidates.into_iter().chain(server).collect();
-        let group = runtime.block_on(until(stop, Group::open(candidates, terms, tell)))?;
+        let started = started.into_iter().chain(server).collect();
+        let group = runtime.block_on(until(stop, Group::open(started, terms, tell)))?;
         let agents = group.agents();
         if agents.len() != with_clients + observers {
             let text = format!("{} of {with_clients} agents are there", agents.len() - observers);

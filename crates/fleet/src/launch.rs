@@ -17,12 +17,13 @@ use tokio::process::Child;
 use tokio::sync::watch;
 
 pub(crate) use self::muster::Muster;
-use crate::secure::Joined;
+use crate::secure::{Aggregators, Joined};
 
 pub mod external;
 pub mod guests;
 pub mod local;
 mod muster;
+mod ranked;
 pub mod slurm;
 pub mod ssh;
 
@@ -50,6 +51,25 @@ pub struct Started {
     pub errors: LastLines,
     /// What must live as long as the agent and is shared with others, such as the process that started several.
     pub keep: Option<Arc<dyn Any + Send + Sync>>,
+    /// The agents that it is to lead; `None`: it does its own part of a run.
+    pub(crate) leads: Option<Leads>,
+}
+
+/// What an aggregator is to do.
+#[derive(Debug)]
+pub(crate) struct Leads {
+    pub(crate) muster: Muster,
+    /// Where its agents are told that it listens, if they dial it.
+    pub(crate) post: Option<Post>,
+}
+
+/// The place of an aggregator among those whose agents dial.
+#[derive(Debug)]
+pub(crate) struct Post {
+    pub(crate) aggregators: Arc<Aggregators>,
+    pub(crate) group: usize,
+    /// Its host, as the controller sees it.
+    pub(crate) address: IpAddr,
 }
 
 /// Why an agent could not be started.

@@ -8,7 +8,7 @@ use benchmaster_workload::conduct::Share;
 use crate::clock::Relation;
 use crate::perform::{Observations, Performed};
 
-mod gathered;
+pub(crate) mod gathered;
 mod rpc;
 mod series;
 #[cfg(test)]

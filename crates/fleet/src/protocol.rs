@@ -18,6 +18,7 @@ use benchmaster_workload::conduct::{Attendance, Share, Start, Step};
 use benchmaster_workload::execute::Done;
 use benchmaster_workload::target::{NfsTarget, Target};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use crate::controller::MemberState;
 use crate::controller::group::Terms;
@@ -78,6 +79,8 @@ pub(crate) enum Request {
     Environment { directory: Option<String> },
     /// Removes the working directories of all places. `()`
     Remove,
+    /// The agent listens for those that it is to lead. [`Listening`]
+    Listen { version_6: bool },
     /// The agent becomes an aggregator: it starts other agents and leads them from now on. The calls above are then for them,
     /// by [`Self::Each`]; `Perform` is for all of them. [`Result`] of [`Led`] and [`LaunchError`]
     Lead { muster: Box<Muster>, terms: Terms },
@@ -117,6 +120,14 @@ pub(crate) struct ClockReading {
     pub(crate) received: i64,
     /// Before the answer is written.
     pub(crate) replied: i64,
+}
+
+/// Where an aggregator listens, and what its agents need.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Listening {
+    pub(crate) port: u16,
+    /// As one line of JSON.
+    pub(crate) credentials: Zeroizing<String>,
 }
 
 /// The part of one agent in a run, or of those behind an aggregator.

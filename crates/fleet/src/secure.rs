@@ -11,7 +11,8 @@
 //! * A peer that shows anything else, or nothing in time, is refused before a byte of it reaches the control protocol.
 //!   Everything is bounded: connections in the handshake, its time, its bytes.
 //!
-//! The listener is open only while agents are awaited. Agents that something else starts get a key and token that were made
+//! More agents than one process leads are sent on, inside TLS, to the aggregator of their group, which has a key and a token
+//! of its own. The listener is open only while agents are awaited. Agents that something else starts get a key and token that were made
 //! before ([`ControllerKey`]), and keep them for all launches.
 
 pub mod build;
@@ -19,10 +20,13 @@ mod controller_key;
 mod credentials;
 mod dial;
 mod greeting;
+mod groups;
 mod key;
 mod listener;
 
 pub use controller_key::{ControllerKey, KeyError};
 pub use credentials::{Credentials, CredentialsError};
 pub use dial::{AgentOptions, DialError, RANKS, TRY_FOR, agent_stream, dial};
+pub(crate) use groups::Aggregators;
+pub(crate) use listener::Handshakes;
 pub use listener::{Admitted, HANDSHAKE, Joined, ListenError, Listener, MOST_WAITING, Missing, Refusal};

@@ -1,5 +1,7 @@
 //! An agent that leads others: an aggregator. To the controller it is one agent.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use benchmaster_record::recording::TraceRecord;
@@ -9,25 +11,38 @@ use tokio::task::AbortHandle;
 
 use super::reporter::Reporter;
 use crate::controller::FleetError;
-use crate::controller::group::{Candidate, Group, Led, Terms};
+use crate::controller::group::{Group, Led, Terms};
 use crate::controller::run::{Above, FAILING, MemberProgress, together};
 use crate::controller::stage::Said;
 use crate::launch::{LaunchError, Muster};
-use crate::protocol::{Failure, FailureKind, Instruction, MemberDone, RECORDS, Report, Task, TraceBatch};
-use std::sync::Arc;
+use crate::protocol::{
+    Failure, FailureKind, Instruction, Listening, MemberDone, RECORDS, Report, Task, TraceBatch,
+};
+use crate::secure::{ListenError, Listener};
 
 /// Starts agents and greets them.
-pub(super) async fn muster(muster: Muster, terms: Terms) -> Result<(Group, Led), LaunchError> {
+pub(super) async fn muster(
+    muster: Muster,
+    listener: Option<Listener>,
+    terms: Terms,
+) -> Result<(Group, Led), LaunchError> {
     let mut notes = Vec::new();
     let mut tell = |note: &str| notes.push(note.to_owned());
-    let started = muster.launch(&mut tell).await?;
-    let group = Group::open(started.into_iter().map(Candidate::from).collect(), terms, &mut tell);
-    let group = group.await.map_err(|error| match error {
+    let started = muster.launch(listener, &mut tell).await?;
+    let group = Group::open(started, terms, &mut tell).await.map_err(|error| match error {
         FleetError::Launch(error) => error,
         error => LaunchError::new("aggregator", error.to_string()),
     })?;
     let agents = group.agents().to_vec();
     Ok((group, Led { agents, notes }))
+}
+
+/// Listens for the agents that are to dial this one.
+pub(super) async fn listen(version_6: bool) -> Result<(Listener, Listening), ListenError> {
+    let any = if version_6 { Ipv6Addr::UNSPECIFIED.into() } else { IpAddr::from(Ipv4Addr::UNSPECIFIED) };
+    let (listener, credentials) = Listener::bind((any, 0).into()).await?;
+    let listening = Listening { port: listener.address().port(), credentials: credentials.to_json() };
+    Ok((listener, listening))
 }
 
 /// Begins a task of the agents: what ends with it, and how to instruct it.

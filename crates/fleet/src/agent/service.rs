@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use benchmaster_workload::area::WorkArea;
 use benchmaster_workload::target::Target;
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc::{Sender, UnboundedSender};
@@ -20,6 +21,7 @@ use crate::protocol::{
     Answer, ClockReading, Hello, Instruction, Introduction, Message, PROTOCOL, REQUEST_LIMIT, Request,
     VERSION, answer,
 };
+use crate::secure::Listener;
 use crate::stream::frames::{FrameReader, Incoming, Outgoing};
 
 /// Calls that may be under way at once.
@@ -38,6 +40,8 @@ pub(super) struct Service {
     name: Option<String>,
     calls: HashMap<u32, Call>,
     group: Leading,
+    /// Where agents dial that it is to lead.
+    listener: Arc<Mutex<Option<Listener>>>,
 }
 
 /// A call that is under way, or over since a short while. Dropping it stops it.
@@ -67,7 +71,15 @@ impl Drop for Call {
 
 impl Service {
     pub(super) fn new(work: Handle, answers: Sender<Outgoing>, reports: Sender<Outgoing>) -> Self {
-        Self { work, answers, reports, name: None, calls: HashMap::new(), group: Leading::default() }
+        Self {
+            work,
+            answers,
+            reports,
+            name: None,
+            calls: HashMap::new(),
+            group: Leading::default(),
+            listener: Arc::default(),
+        }
     }
 
     /// The agents behind this one, after it began to lead.
@@ -198,13 +210,21 @@ impl Service {
                 };
                 self.calls.insert(call, Call { task, control: Some(control) });
             }
+            Request::Listen { version_6 } => {
+                let kept = Arc::clone(&self.listener);
+                self.spawn(call, async move {
+                    let (listener, listening) = lead::listen(version_6).await.map_err(text)?;
+                    *kept.lock() = Some(listener);
+                    Ok(listening)
+                });
+            }
             Request::Lead { muster, terms } => {
-                let leading = Arc::clone(&self.group);
+                let (leading, listener) = (Arc::clone(&self.group), self.listener.lock().take());
                 self.spawn(call, async move {
                     if leading.get().is_some() {
                         return Err("it leads agents already".into());
                     }
-                    Ok(lead::muster(*muster, terms).await.map(|(group, led)| {
+                    Ok(lead::muster(*muster, listener, terms).await.map(|(group, led)| {
                         // It was empty, and calls of a controller come one after the other.
                         let _ = leading.set(Arc::new(group));
                         led

@@ -6,7 +6,7 @@ use super::connection::{CallError, Connection};
 use crate::clock::{Estimate, Exchange, Relation};
 
 /// Exchanges of one round.
-pub(crate) const EXCHANGES: usize = 24;
+pub(crate) const EXCHANGES: u32 = 24;
 
 /// Two estimates at least so far apart tell a drift that is worth being carried into the future.
 const APART_NS: i64 = 10_000_000_000;
@@ -93,17 +93,24 @@ pub(crate) const AT_ONCE: usize = 4;
 
 /// A round of exchanges of time stamps, while it goes on.
 #[derive(Debug, Default)]
-pub(crate) struct Round(Vec<Exchange>);
+pub(crate) struct Round {
+    best: Option<Exchange>,
+    exchanges: u32,
+}
 
 impl Round {
     /// Notes an exchange; the outcome when there were enough.
     pub(crate) fn note(&mut self, exchange: Exchange) -> Option<Measured> {
-        self.0.push(exchange);
-        if self.0.len() < EXCHANGES {
-            return None;
-        }
-        let shortest = self.0.iter().map(Exchange::way_ns).min().unwrap_or(0);
-        Some(Measured { estimate: Estimate::of(&self.0)?, round_trip: Duration::from_nanos(shortest) })
+        let best = match self.best {
+            Some(best) if best.way_ns() <= exchange.way_ns() => best,
+            _ => exchange,
+        };
+        self.best = Some(best);
+        self.exchanges += 1;
+        (self.exchanges == EXCHANGES).then(|| Measured {
+            estimate: Estimate::of(&best, EXCHANGES),
+            round_trip: Duration::from_nanos(best.way_ns()),
+        })
     }
 }
 

@@ -13,8 +13,8 @@ use super::clocks::{self, Known};
 use super::connection::{CallError, Connection};
 use super::error::FleetError;
 use super::member::{Greeted, Process, greet};
-use crate::launch::{LaunchError, Muster, Started};
-use crate::protocol::{Answer, FailureKind, Request};
+use crate::launch::{LaunchError, Leads, Post, Started};
+use crate::protocol::{Answer, FailureKind, Listening, Request};
 use crate::tree::Turns;
 
 /// Agents that are greeted at once.
@@ -54,19 +54,6 @@ pub(crate) struct Terms {
     pub(crate) delivery: Duration,
 }
 
-/// A process to be greeted, and which agents it is to lead, if any.
-#[derive(Debug)]
-pub(crate) struct Candidate {
-    pub(crate) started: Started,
-    pub(crate) leads: Option<Muster>,
-}
-
-impl From<Started> for Candidate {
-    fn from(started: Started) -> Self {
-        Self { started, leads: None }
-    }
-}
-
 /// An agent that was greeted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Introduced {
@@ -97,13 +84,18 @@ pub(crate) enum Reply {
 impl Group {
     /// Greets all that were started, has aggregators start theirs, and relates the clocks.
     pub(crate) async fn open(
-        candidates: Vec<Candidate>,
+        started: Vec<Started>,
         terms: Terms,
         tell: &mut (impl FnMut(&str) + ?Sized),
     ) -> Result<Self, FleetError> {
-        let greetings = candidates.into_iter().map(|candidate| muster(candidate, terms));
+        let greetings = started.into_iter().map(|mut started| async move {
+            let leads = started.leads.take();
+            Ok::<_, LaunchError>((greet(started, terms.patience, terms.timeout).await?, leads))
+        });
+        let greeted = in_turns(GREETED, greetings).await?.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let musters = greeted.into_iter().map(|(greeted, leads)| muster(greeted, leads, terms));
         let greeted: Vec<Mustered> =
-            in_turns(GREETED, greetings).await?.into_iter().collect::<Result<_, _>>()?;
+            in_turns(usize::MAX, musters).await?.into_iter().collect::<Result<_, _>>()?;
         let connections: Vec<&Connection> = greeted.iter().map(|(agent, _)| &agent.connection).collect();
         let measured = in_turns(clocks::AT_ONCE, rounds(connections.into_iter())).await?;
         let mut group = Self { children: Vec::new(), agents: Vec::new(), delivery: terms.delivery };
@@ -244,13 +236,10 @@ impl Child {
 
 type Mustered = (Greeted, Option<Led>);
 
-/// Greets a process, which starts the agents that it is to lead.
-async fn muster(candidate: Candidate, terms: Terms) -> Result<Mustered, LaunchError> {
-    let Candidate { started, leads } = candidate;
-    let mut greeted = greet(started, terms.patience, terms.timeout).await?;
-    let Some(muster) = leads else { return Ok((greeted, None)) };
-    let request = Request::Lead { muster: Box::new(muster), terms };
-    match greeted.connection.call::<Result<Led, LaunchError>>(request).await {
+/// Has an aggregator start the agents that it is to lead.
+async fn muster(mut greeted: Greeted, leads: Option<Leads>, terms: Terms) -> Result<Mustered, LaunchError> {
+    let Some(leads) = leads else { return Ok((greeted, None)) };
+    match lead(&greeted.connection, leads, terms).await {
         Ok(led) => Ok((greeted, Some(led?))),
         Err(error) => {
             let reason = match error {
@@ -260,6 +249,20 @@ async fn muster(candidate: Candidate, terms: Terms) -> Result<Mustered, LaunchEr
             Err(LaunchError::new(greeted.name, greeted.process.explain(reason).await))
         }
     }
+}
+
+async fn lead(
+    connection: &Connection,
+    leads: Leads,
+    terms: Terms,
+) -> Result<Result<Led, LaunchError>, CallError> {
+    let Leads { muster, post } = leads;
+    if let Some(Post { aggregators, group, address }) = &post {
+        let Listening { port, credentials } =
+            connection.call(Request::Listen { version_6: address.is_ipv6() }).await?;
+        aggregators.post(*group, (*address, port).into(), credentials);
+    }
+    connection.call(Request::Lead { muster: Box::new(muster), terms }).await
 }
 
 /// A round of exchanges with each.

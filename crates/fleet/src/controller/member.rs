@@ -65,7 +65,7 @@ pub(super) async fn greet(
     patience: Duration,
     timeout: Duration,
 ) -> Result<Greeted, LaunchError> {
-    let Started { name, stream, process, errors, keep } = started;
+    let Started { name, stream, process, errors, keep, leads: _ } = started;
     let mut process = Process { child: process, errors, _keep: keep };
     let connection = Connection::new(stream, patience);
     let hello = Hello { version: VERSION.to_owned(), protocol: PROTOCOL, name: name.clone(), patience };

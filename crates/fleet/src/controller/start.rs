@@ -2,18 +2,18 @@
 
 use super::config::{FleetConfig, Launch};
 use super::error::FleetError;
-use super::group::Candidate;
-use crate::launch::{LaunchError, Muster, Started, external, guests, local, slurm, ssh};
+use super::group::GREETED;
+use crate::launch::{LaunchError, Leads, Muster, Started, external, guests, local, slurm, ssh};
 use crate::tree;
 
 /// Sessions of ssh that are opened at the same time, over all aggregators.
-const SESSIONS: usize = 64;
+const SESSIONS: usize = 256;
 
 /// Starts all: those with clients, and the one at the server.
 pub(super) async fn all(
     config: &FleetConfig,
     tell: &mut dyn FnMut(&str),
-) -> Result<(Vec<Candidate>, Option<Candidate>), FleetError> {
+) -> Result<(Vec<Started>, Option<Started>), FleetError> {
     let clients = match &config.launch {
         Launch::Local { processes, namespaces } if namespaces.is_empty() => {
             let group = |first: u32, processes: u32| Muster::Local {
@@ -26,7 +26,7 @@ pub(super) async fn all(
             let groups: Vec<Muster> =
                 groups.map(|group_of| group(group_of.start as u32, group_of.len() as u32)).collect();
             match groups.is_empty() {
-                true => candidates(group(0, *processes).launch(tell).await?),
+                true => group(0, *processes).launch(None, tell).await?,
                 false => aggregators(config, groups)?,
             }
         }
@@ -41,18 +41,18 @@ pub(super) async fn all(
                 program: config.binary.clone(),
                 arguments: config.arguments.clone(),
             };
-            candidates(local::launch(&local, &mut |number, command| {
+            local::launch(&local, &mut |number, command| {
                 let namespace = namespaces.get(number as usize);
                 namespace.map_or(Ok(()), |namespace| namespace.apply(command).map_err(|e| e.to_string()))
-            })?)
+            })?
         }
         Launch::Opened { clients, server } => {
             let server = guests::take(server.as_slice())?.pop();
-            return Ok((candidates(guests::take(clients)?), server.map(Candidate::from)));
+            return Ok((guests::take(clients)?, server));
         }
         Launch::Ssh { hosts, options, binary_on_hosts } => {
             let groups = tree::groups(hosts.len(), config.fan_out);
-            let parallel = (SESSIONS / groups.len().max(1)).max(1);
+            let parallel = (SESSIONS / groups.len().max(1)).clamp(1, GREETED);
             let group = |of: std::ops::Range<usize>| Muster::Ssh {
                 hosts: hosts.get(of).unwrap_or_default().to_vec(),
                 options: options.clone(),
@@ -62,7 +62,7 @@ pub(super) async fn all(
                 parallel,
             };
             match groups.is_empty() {
-                true => candidates(group(0..hosts.len()).launch(tell).await?),
+                true => group(0..hosts.len()).launch(None, tell).await?,
                 false => aggregators(config, groups.into_iter().map(group).collect())?,
             }
         }
@@ -72,8 +72,10 @@ pub(super) async fn all(
                 agents: *agents,
                 credentials: credentials.clone(),
                 deadline: config.launch_timeout,
+                fan_out: config.fan_out,
+                arguments: config.arguments.clone(),
             };
-            candidates(external::launch(&external, tell).await?)
+            external::launch(&external, tell).await?
         }
         Launch::Slurm { nodes, options, address } => {
             let Some(nodes) = nodes.or_else(slurm::allocated_nodes) else {
@@ -85,9 +87,11 @@ pub(super) async fn all(
                 options: options.clone(),
                 address: address.clone(),
                 deadline: config.launch_timeout,
+                fan_out: config.fan_out,
+                own_arguments: config.arguments.clone(),
                 ..slurm::SlurmConfig::new(config.binary.clone(), nodes)
             };
-            candidates(slurm::launch(&slurm, tell).await?)
+            slurm::launch(&slurm, tell).await?
         }
     };
     let Some(host) = &config.server else { return Ok((clients, None)) };
@@ -100,17 +104,13 @@ pub(super) async fn all(
     let ssh = over_ssh(config, options, binary_on_hosts);
     let server = ssh::launch(&ssh, std::slice::from_ref(host), tell).await?.pop();
     match server {
-        Some(server) => Ok((clients, Some(server.into()))),
+        Some(server) => Ok((clients, Some(server))),
         None => Err(LaunchError::new(host.as_str(), "nothing was started").into()),
     }
 }
 
-fn candidates(started: Vec<Started>) -> Vec<Candidate> {
-    started.into_iter().map(Candidate::from).collect()
-}
-
 /// An aggregator on this host for each group.
-fn aggregators(config: &FleetConfig, groups: Vec<Muster>) -> Result<Vec<Candidate>, FleetError> {
+fn aggregators(config: &FleetConfig, groups: Vec<Muster>) -> Result<Vec<Started>, FleetError> {
     let local = local::LocalConfig {
         first: 0,
         processes: u32::try_from(groups.len()).unwrap_or(u32::MAX),
@@ -118,9 +118,10 @@ fn aggregators(config: &FleetConfig, groups: Vec<Muster>) -> Result<Vec<Candidat
         arguments: config.arguments.clone(),
     };
     let started = local::launch(&local, &mut |_, _| Ok(()))?;
-    let named = (1..).zip(started).zip(groups).map(|((number, started), muster)| Candidate {
-        started: Started { name: format!("aggregator-{number}"), ..started },
-        leads: Some(muster),
+    let named = (1..).zip(started).zip(groups).map(|((number, started), muster)| Started {
+        name: format!("aggregator-{number}"),
+        leads: Some(Leads { muster, post: None }),
+        ..started
     });
     Ok(named.collect())
 }

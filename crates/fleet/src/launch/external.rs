@@ -6,14 +6,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{LastLines, LaunchError, Started, by_host, resolve};
-use crate::secure::{ControllerKey, Listener, Missing};
+use super::{LastLines, LaunchError, Started, by_host, ranked, resolve};
+use crate::secure::{ControllerKey, Listener};
 
 /// The port where nothing else is said: agents must know it.
 pub const PORT: u16 = 7049;
-
-/// Most ranks and refusals that are named in a message.
-const MOST_NAMED: usize = 5;
 
 /// Which agents are awaited, and where.
 #[derive(Debug, Clone)]
@@ -26,6 +23,10 @@ pub struct ExternalConfig {
     pub credentials: PathBuf,
     /// How long it may take until all of them are there.
     pub deadline: Duration,
+    /// Most agents behind one process: see [`tree`](crate::tree).
+    pub fan_out: u32,
+    /// Arguments of this program for an agent on standard input and output.
+    pub arguments: Vec<String>,
 }
 
 /// Waits for all agents; they come in the order of their ranks, each named after its host. `tell` hears what users should know.
@@ -42,33 +43,18 @@ pub async fn launch(
     let key = ControllerKey::read_file(&config.credentials).map_err(|error| failed(error.to_string()))?;
     let listener = Listener::bind_with(address, &key).await.map_err(|error| failed(error.to_string()))?;
     tell(&format!("waiting for {} agents, which dial {}", config.agents, listener.address()));
-    let admitted =
-        listener.accept_ranked(config.agents, deadline).await.map_err(|missing| late(&missing, config))?;
-    admitted.refused.iter().for_each(|refusal| tell(&refusal.to_string()));
-    let started = by_host(admitted.joined).map(|(name, agent)| Started {
+    let mut ranked = ranked::admit(listener, config.agents, config.fan_out, &config.arguments, deadline)
+        .await
+        .map_err(|missing| ranked::late(&missing, config.agents, config.deadline))?;
+    ranked.admitted.refused.iter().for_each(|refusal| tell(&refusal.to_string()));
+    let mut leads = ranked.leads();
+    let started = by_host(ranked.admitted.joined).map(|(name, agent)| Started {
         name,
         stream: agent.stream,
         process: None,
         errors: LastLines::default(),
         keep: None,
+        leads: leads(),
     });
     Ok(started.collect())
-}
-
-fn late(missing: &Missing, config: &ExternalConfig) -> LaunchError {
-    let ranks: Vec<String> = missing.missing.iter().take(MOST_NAMED).map(u32::to_string).collect();
-    let more = missing.missing.len() - ranks.len();
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let mut reason = format!(
-        "{} of {} agents were connected after {:?}; missing: ranks {}{more}",
-        missing.joined.len(),
-        config.agents,
-        config.deadline,
-        ranks.join(", ")
-    );
-    for refusal in missing.refused.iter().take(MOST_NAMED) {
-        reason += &format!(" ({refusal})");
-    }
-    let first = missing.missing.first().copied().unwrap_or(0);
-    LaunchError::new(format!("rank {first}"), reason)
 }

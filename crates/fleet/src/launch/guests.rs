@@ -42,5 +42,6 @@ fn one(opened: &Opened) -> Result<Started, LaunchError> {
         process: None,
         errors: LastLines::default(),
         keep: None,
+        leads: None,
     })
 }

@@ -62,5 +62,5 @@ fn start(
     let mut process = command.spawn().map_err(failed)?;
     let errors = process.stderr.take().map(LastLines::follow).unwrap_or_default();
     let (name, stream) = (name(number + 1), Box::new(ours));
-    Ok(Started { name, stream, process: Some(process), errors, keep: None })
+    Ok(Started { name, stream, process: Some(process), errors, keep: None, leads: None })
 }

@@ -17,8 +17,10 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
+use super::ranked::{self, Ranked};
 use super::{LaunchError, Started, by_host, each_line, resolve};
-use crate::secure::{Admitted, Joined, Listener, Missing, Refusal};
+use crate::secure::{Listener, Missing, Refusal};
+use crate::tree;
 
 mod output;
 
@@ -43,6 +45,10 @@ pub struct SlurmConfig {
     pub address: Option<String>,
     /// How long it may take until all agents are there, waiting for an allocation included.
     pub deadline: Duration,
+    /// Most agents behind one process: see [`tree`](crate::tree).
+    pub fan_out: u32,
+    /// Arguments of the program for an agent on standard input and output.
+    pub own_arguments: Vec<String>,
 }
 
 impl SlurmConfig {
@@ -56,6 +62,8 @@ impl SlurmConfig {
             nodes,
             address: None,
             deadline: Duration::from_secs(60),
+            fan_out: tree::FAN_OUT,
+            own_arguments: ["agent", "--stdio"].map(str::to_owned).into(),
         }
     }
 }
@@ -97,14 +105,14 @@ pub async fn launch(config: &SlurmConfig, tell: &mut dyn FnMut(&str)) -> Result<
     }
     let outcome = tokio::select! {
         biased;
-        admitted = listener.accept_ranked(config.nodes, deadline) => Ok(admitted),
+        ranked = ranked::admit(listener, config.nodes, config.fan_out, &config.own_arguments, deadline) => Ok(ranked),
         ended = srun.0.wait() => Err(ended),
     };
     match outcome {
-        Ok(Ok(Admitted { joined, refused })) => {
-            refused.iter().for_each(|refusal| tell(&refusal.to_string()));
+        Ok(Ok(ranked)) => {
+            ranked.admitted.refused.iter().for_each(|refusal| tell(&refusal.to_string()));
             let keep = Arc::new(Kept { _srun: srun, _readers: readers });
-            Ok(started(joined, &output, &keep))
+            Ok(started(ranked, &output, &keep))
         }
         Ok(Err(missing)) => Err(late(&missing, &output, config, &dial)),
         Err(ended) => {
@@ -207,8 +215,9 @@ async fn follow(reader: impl AsyncRead + Send + Unpin, output: Output) {
     each_line(reader, |line| output.line(line)).await;
 }
 
-fn started(joined: Vec<Joined>, output: &Output, keep: &Arc<Kept>) -> Vec<Started> {
-    let agents = by_host(joined).map(|(name, agent)| {
+fn started(mut ranked: Ranked, output: &Output, keep: &Arc<Kept>) -> Vec<Started> {
+    let mut leads = ranked.leads();
+    let agents = by_host(ranked.admitted.joined).map(|(name, agent)| {
         let keep: Arc<dyn std::any::Any + Send + Sync> = Arc::<Kept>::clone(keep);
         Started {
             name,
@@ -216,6 +225,7 @@ fn started(joined: Vec<Joined>, output: &Output, keep: &Arc<Kept>) -> Vec<Starte
             process: None,
             errors: output.errors(agent.rank),
             keep: Some(keep),
+            leads: leads(),
         }
     });
     agents.collect()

@@ -334,7 +334,7 @@ impl Session {
     fn agent(self, name: &str) -> Option<Started> {
         let stream = Box::new(tokio::io::join(self.output, self.input?));
         let process = Some(self.process);
-        Some(Started { name: name.to_owned(), stream, process, errors: self.errors, keep: None })
+        Some(Started { name: name.to_owned(), stream, process, errors: self.errors, keep: None, leads: None })
     }
 }
 

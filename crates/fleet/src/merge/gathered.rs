@@ -158,7 +158,9 @@ impl Gathered {
     #[must_use]
     pub fn finish(self, stagger_ns: u64) -> Recording {
         let Self { mut recording, first_operations, caches, .. } = self;
-        recording.start = start_facts(&recording, &first_operations, stagger_ns);
+        let with_clients = recording.agents.iter().filter(|agent| agent.clients > 0);
+        let bounds = with_clients.map(|agent| agent.clock.bound_ns);
+        recording.start = start_facts(bounds, &first_operations, stagger_ns);
         recording.cache.done = match caches.as_slice() {
             [(done, _)] => done.clone(),
             several => several.iter().map(cache_text).collect::<Vec<_>>().join("; "),
@@ -188,7 +190,7 @@ fn agent(name: String, host: String, pid: u32, share: Share, host_use: HostUse) 
 }
 
 /// A clock beside a second one, which is known beside a third.
-fn chained(outer: ClockFacts, inner: ClockFacts) -> ClockFacts {
+pub(crate) fn chained(outer: ClockFacts, inner: ClockFacts) -> ClockFacts {
     ClockFacts {
         offset_ns: outer.offset_ns + inner.offset_ns,
         bound_ns: outer.bound_ns + inner.bound_ns,
@@ -198,13 +200,16 @@ fn chained(outer: ClockFacts, inner: ClockFacts) -> ClockFacts {
     }
 }
 
-/// How well clients began together: by the first operation of each on the common clock.
-fn start_facts(recording: &Recording, first: &[(u32, i64)], stagger_ns: u64) -> Option<StartFacts> {
+/// How well clients began together: by the first operation of each on the common clock, and the bounds of the agents' clocks.
+pub(crate) fn start_facts(
+    bounds: impl Iterator<Item = u64>,
+    first: &[(u32, i64)],
+    stagger_ns: u64,
+) -> Option<StartFacts> {
     let planned = |client: u32| stagger_ns.saturating_mul(u64::from(client)).cast_signed();
     let late = || first.iter().map(|(client, time)| time - planned(*client));
     let (earliest, latest) = (late().min()?, late().max()?);
-    let with_clients = recording.agents.iter().filter(|agent| agent.clients > 0);
-    let mut bounds: Vec<u64> = with_clients.map(|agent| agent.clock.bound_ns).collect();
+    let mut bounds: Vec<u64> = bounds.collect();
     bounds.sort_unstable_by(|a, b| b.cmp(a));
     Some(StartFacts {
         spread_ns: (latest - earliest).unsigned_abs(),

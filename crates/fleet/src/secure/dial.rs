@@ -130,6 +130,33 @@ pub async fn dial(
     host: &str,
     wait: Option<Duration>,
 ) -> Result<Box<dyn ByteStream>, DialError> {
+    let to = match place(address, credentials, rank, host, wait).await? {
+        Place::Here(stream) => return Ok(stream),
+        Place::Elsewhere(to) => to,
+    };
+    let credentials = Credentials::read(to.credentials.as_bytes(), "the controller's answer")?;
+    let refused = |reason: String| DialError::Refused { address: address.to_owned(), reason };
+    match place(&to.address, &credentials, rank, &to.name, None).await {
+        Ok(Place::Here(stream)) => Ok(stream),
+        Ok(Place::Elsewhere(_)) => Err(refused("its aggregator leads to another one".to_owned())),
+        Err(error) => Err(refused(format!("it names its aggregator, but {error}"))),
+    }
+}
+
+/// Where an agent has its place.
+enum Place {
+    Here(Box<dyn ByteStream>),
+    /// Behind an aggregator.
+    Elsewhere(greeting::Elsewhere),
+}
+
+async fn place(
+    address: &str,
+    credentials: &Credentials,
+    rank: u32,
+    host: &str,
+    wait: Option<Duration>,
+) -> Result<Place, DialError> {
     let identity = build::identity()?;
     let connector = TlsConnector::from(Arc::new(key::client(credentials.fingerprint)?));
     let within = wait.unwrap_or(TRY_FOR);
@@ -139,7 +166,7 @@ pub async fn dial(
     loop {
         let joined = join(address, &connector, credentials, rank, host, identity);
         match timeout_at(deadline, joined).await {
-            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Ok(place)) => return Ok(place),
             Ok(Err(Attempt::NoPlace(error))) if wait.is_some() => last = io::Error::other(error),
             Ok(Err(Attempt::NoPlace(error) | Attempt::Final(error))) => return Err(error),
             Ok(Err(Attempt::Again(error))) => last = error,
@@ -170,7 +197,7 @@ async fn join(
     rank: u32,
     host: &str,
     identity: &str,
-) -> Result<Box<dyn ByteStream>, Attempt> {
+) -> Result<Place, Attempt> {
     let stream = connect(address).await.map_err(Attempt::Again)?;
     stream.set_nodelay(true).map_err(Attempt::Again)?;
     let name = key::name()
@@ -190,7 +217,11 @@ async fn join(
     greeting::send(&mut stream, &credentials.token, rank, host, identity).await.map_err(Attempt::Again)?;
     let (verdict, theirs) = greeting::decision(&mut stream).await.map_err(broken)?;
     match verdict {
-        Verdict::Accepted => Ok(Box::new(stream)),
+        Verdict::Accepted => Ok(Place::Here(Box::new(stream))),
+        Verdict::Elsewhere => {
+            greeting::elsewhere(&mut stream).await.map(Place::Elsewhere).map_err(Attempt::Again)
+        }
+        Verdict::Later => Err(Attempt::Again(io::Error::other("the agent's aggregator has not come"))),
         Verdict::Token => Err(refused("the token is not that of its launch".to_owned())),
         Verdict::Build => Err(refused(format!(
             "its build ({theirs}) differs from this one ({identity}); all hosts need the same file"

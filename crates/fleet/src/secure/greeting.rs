@@ -2,7 +2,8 @@
 //!
 //! The agent: 8 bytes [`MAGIC`], the token (32 bytes), its rank (4 bytes, big-endian), then its host's name and the
 //! identity of its program, each with a byte for the length before it. The controller: one byte [`Verdict`], then its own
-//! identity in the same form. After [`Verdict::Accepted`] the stream is the control protocol's.
+//! identity in the same form. After [`Verdict::Accepted`] the stream is the control protocol's. After [`Verdict::Elsewhere`]
+//! follows [`Elsewhere`], whose texts have the same form, and the end.
 
 use std::io;
 
@@ -34,13 +35,27 @@ pub(super) enum Verdict {
     Taken = 3,
     /// There is no such rank in this launch.
     Rank = 4,
+    /// Its aggregator is not there yet: it is to ask again.
+    Later = 5,
+    /// It is to join its aggregator.
+    Elsewhere = 6,
+}
+
+/// Where an agent is to join, and as what.
+pub(super) struct Elsewhere {
+    /// `HOST:PORT` of the aggregator.
+    pub(super) address: String,
+    /// The agent's name among all agents.
+    pub(super) name: String,
+    /// The credentials of the aggregator's launch, as one line of JSON.
+    pub(super) credentials: Zeroizing<String>,
 }
 
 impl Verdict {
     fn of(byte: u8) -> Option<Self> {
-        [Self::Accepted, Self::Token, Self::Build, Self::Taken, Self::Rank]
-            .into_iter()
-            .find(|verdict| *verdict as u8 == byte)
+        use Verdict::{Accepted, Build, Elsewhere, Later, Rank, Taken, Token};
+        let all = [Accepted, Token, Build, Taken, Rank, Later, Elsewhere];
+        all.into_iter().find(|verdict| *verdict as u8 == byte)
     }
 }
 
@@ -103,6 +118,27 @@ pub(super) async fn answer(
     push_text(&mut message, identity);
     stream.write_all(&message).await?;
     stream.flush().await
+}
+
+/// Says where to join.
+pub(super) async fn redirect(
+    stream: &mut (impl AsyncWrite + Unpin),
+    identity: &str,
+    to: &Elsewhere,
+) -> io::Result<()> {
+    let mut message = Zeroizing::new(Vec::with_capacity(1024));
+    message.push(Verdict::Elsewhere as u8);
+    for text in [identity, &to.address, &to.name, to.credentials.trim_end()] {
+        push_text(&mut message, text);
+    }
+    stream.write_all(&message).await?;
+    stream.flush().await
+}
+
+/// Reads what follows [`Verdict::Elsewhere`].
+pub(super) async fn elsewhere(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Elsewhere> {
+    let (address, name) = (read_text(stream).await?, read_text(stream).await?);
+    Ok(Elsewhere { address, name, credentials: Zeroizing::new(read_text(stream).await?) })
 }
 
 /// Reads what was decided, and the controller's identity.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use super::build::{self, Unreadable};
 use super::controller_key::{ControllerKey, KeyError};
 use super::credentials::{Credentials, Token};
 use super::greeting::{self, Verdict};
+use super::groups::{Aggregators, Groups};
 use super::key;
 use crate::launch::ByteStream;
 
@@ -50,7 +52,12 @@ struct Door {
     identity: &'static str,
     /// Ranks that are there.
     taken: Mutex<HashSet<u32>>,
+    /// Groups of ranks whose first one leads the others: these are sent there.
+    groups: Option<Groups>,
 }
+
+/// Connections that have not shown a token yet, or wait to be sent elsewhere.
+pub(crate) type Handshakes = JoinSet<Result<Option<Joined>, Refusal>>;
 
 /// Why no agents can be awaited.
 #[derive(Debug, thiserror::Error)]
@@ -132,7 +139,7 @@ impl Listener {
         let address = socket.local_addr().map_err(failed)?;
         let tls = TlsAcceptor::from(Arc::new(tls));
         let door =
-            Arc::new(Door { tls, token: key.token.clone(), identity, taken: Mutex::new(HashSet::new()) });
+            Arc::new(Door { tls, token: key.token.clone(), identity, taken: Mutex::default(), groups: None });
         Ok(Self { socket, address, handshake: HANDSHAKE, door })
     }
 
@@ -147,25 +154,46 @@ impl Listener {
         self.address
     }
 
+    /// Sends all but the first rank of each group to that one, once [`Aggregators`] know its address.
+    pub(crate) fn with_groups(mut self, groups: Vec<Range<u32>>) -> (Self, Aggregators) {
+        let groups = Groups::new(groups);
+        let aggregators = Aggregators { posts: Arc::clone(&groups.posts), task: None };
+        if let Some(door) = Arc::get_mut(&mut self.door) {
+            door.groups = Some(groups);
+        }
+        (self, aggregators)
+    }
+
     /// Waits until agents of all ranks below `ranks` are there. Dropping the future ends it and closes what has come.
     ///
     /// # Errors
     /// [`Missing`] when some are not there at the deadline.
     pub async fn accept_ranked(&self, ranks: u32, deadline: Instant) -> Result<Admitted, Missing> {
+        self.accept(0..ranks, ranks, deadline, &mut Handshakes::new()).await
+    }
+
+    /// The same for some of the ranks; the handshakes of others go on in between, and in the next call.
+    pub(crate) async fn accept(
+        &self,
+        wanted: impl Iterator<Item = u32> + Clone,
+        ranks: u32,
+        deadline: Instant,
+        handshakes: &mut Handshakes,
+    ) -> Result<Admitted, Missing> {
+        let expected = wanted.clone().count();
         let mut joined: Vec<Joined> = Vec::new();
         let mut refused = Vec::new();
-        let mut handshakes = JoinSet::new();
         let mut refuse = |refusal| {
             if refused.len() < MOST_REFUSALS {
                 refused.push(refusal);
             }
         };
-        while joined.len() < ranks as usize {
+        while joined.len() < expected {
             tokio::select! {
                 // What has come is looked at before more is let in.
                 biased;
                 Some(done) = handshakes.join_next() => match done {
-                    Ok(Ok(agent)) => joined.push(agent),
+                    Ok(Ok(agent)) => joined.extend(agent),
                     Ok(Err(refusal)) => refuse(refusal),
                     // A handshake that panicked or was cancelled: its connection is closed.
                     Err(_) => {}
@@ -193,18 +221,18 @@ impl Listener {
             }
         }
         joined.sort_by_key(|agent| agent.rank);
-        if joined.len() == ranks as usize {
+        if joined.len() == expected {
             return Ok(Admitted { joined, refused });
         }
         let there: HashSet<u32> = joined.iter().map(|agent| agent.rank).collect();
-        let missing = (0..ranks).filter(|rank| !there.contains(rank)).collect();
+        let missing = wanted.filter(|rank| !there.contains(rank)).collect();
         Err(Missing { joined, missing, refused })
     }
 }
 
 impl Door {
-    /// Takes a connection in, or says why not.
-    async fn admit(&self, stream: TcpStream, peer: SocketAddr, ranks: u32) -> Result<Joined, String> {
+    /// Takes a connection in, or says why not; `None`: it was sent elsewhere.
+    async fn admit(&self, stream: TcpStream, peer: SocketAddr, ranks: u32) -> Result<Option<Joined>, String> {
         let broken = |error: io::Error| match error.kind() {
             io::ErrorKind::UnexpectedEof => "it left before it had shown a token".to_owned(),
             _ => error.to_string(),
@@ -214,12 +242,27 @@ impl Door {
         let mut stream = self.tls.accept(stream).await.map_err(broken)?;
         let greeting = greeting::receive(&mut stream).await.map_err(broken)?;
         let verdict = self.judge(&greeting, ranks);
+        let groups = self.groups.as_ref().filter(|_| verdict == Verdict::Accepted);
+        if let Some((groups, group)) = groups.and_then(|groups| Some((groups, groups.behind(greeting.rank)?)))
+        {
+            self.taken.lock().remove(&greeting.rank);
+            let sent = match groups.place(group, greeting.rank, &greeting.host).await {
+                Some(to) => greeting::redirect(&mut stream, self.identity, &to).await,
+                None => greeting::answer(&mut stream, Verdict::Later, self.identity).await,
+            };
+            return sent.map(|()| None).map_err(broken);
+        }
         let identity = if verdict == Verdict::Token { "" } else { self.identity };
         let answered = greeting::answer(&mut stream, verdict, identity).await;
-        let (rank, host) = (greeting.rank, greeting.host);
+        let (rank, mut host) = (greeting.rank, greeting.host);
+        if let Some(groups) = &self.groups
+            && verdict == Verdict::Accepted
+        {
+            host = groups.name(rank, &host);
+        }
         match verdict {
             Verdict::Accepted => match answered {
-                Ok(()) => Ok(Joined { rank, host, peer, stream: Box::new(stream) }),
+                Ok(()) => Ok(Some(Joined { rank, host, peer, stream: Box::new(stream) })),
                 Err(error) => {
                     // It does not know that it was taken, and may come again.
                     self.taken.lock().remove(&rank);
@@ -232,6 +275,9 @@ impl Door {
                 greeting.identity, self.identity
             )),
             Verdict::Taken => Err(format!("{host} reports rank {rank}, which is already connected")),
+            Verdict::Later | Verdict::Elsewhere => {
+                Err(format!("rank {rank} on {host} has its place elsewhere"))
+            }
             Verdict::Rank => {
                 Err(format!("{host} says it is rank {rank}, but the ranks of this launch are below {ranks}"))
             }

@@ -1,10 +1,13 @@
 //! Agents on this host that work together.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use benchmaster_fleet::controller::{Fleet, FleetConfig, MemberState};
+use benchmaster_fleet::agent;
+use benchmaster_fleet::controller::{Fleet, FleetConfig, Launch, MemberState};
 use benchmaster_fleet::job::{HookSpec, Job, Side};
+use benchmaster_fleet::secure::{AgentOptions, ControllerKey, agent_stream};
 use benchmaster_record::model::OperationKind;
 use benchmaster_record::recording::TraceRecord;
 use benchmaster_telemetry::sampling::SamplingConfig;
@@ -225,4 +228,63 @@ fn related(config: FleetConfig) {
     // Without the relation they would be a day apart.
     assert!(start.spread_ns < 1_000_000_000, "{start:?}");
     fleet.remove().unwrap();
+}
+
+/// An agent that dials: its address, rank and file of credentials.
+pub(crate) fn dialling(arguments: &[String]) {
+    let [dial, rank, credentials] = arguments else { panic!("{arguments:?}") };
+    let options = AgentOptions {
+        dial: dial.clone(),
+        rank: Some(rank.parse().unwrap()),
+        wait: None,
+        credentials: Some(credentials.into()),
+    };
+    let ended = agent::serve(async || agent_stream(&options).await.map_err(std::io::Error::other));
+    if let Err(error) = &ended {
+        println!("rank {rank}: {error}");
+    }
+    std::process::exit(if ended.is_ok() { 0 } else { 1 });
+}
+
+/// Five agents of ranks, of which the controller is to lead no more than two itself.
+pub(crate) fn agents_that_dial_join_the_aggregator_of_their_group() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    };
+    let key = ControllerKey::generate().unwrap();
+    let own = file("controller", &key.to_json());
+    let theirs = file("agent", &key.credentials().unwrap().to_json());
+    // It is free for a moment.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let dial = |rank: u32| {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["dialling", &address, &rank.to_string()]).arg(&theirs).spawn().unwrap()
+    };
+    let mut agents: Vec<_> = (0..5).rev().map(dial).collect();
+    let launch = Launch::External { agents: 5, address: address.clone(), credentials: own };
+    let config = FleetConfig { launch, fan_out: 2, ..config(5, 7) };
+    let mut fleet = Fleet::launch(&config, &NEVER, &mut |_| {}).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    fleet.open("data", &Target::from(place.path()), "dialled").unwrap();
+    let pids: Vec<u32> = fleet.members().iter().map(|member| member.pid).collect();
+    let dialled: Vec<u32> = agents.iter().map(std::process::Child::id).collect();
+    // Ranks 0, 2 and 4 lead, with agents beside them.
+    let own: Vec<bool> = pids.iter().map(|pid| dialled.contains(pid)).collect();
+    assert_eq!(own, [false, true, false, true, false]);
+    assert_eq!([pids[0], pids[2], pids[4]].map(parent), [dialled[4], dialled[2], dialled[0]]);
+    let names: BTreeSet<&str> = fleet.members().iter().map(|member| member.name.as_str()).collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+    let recording = fleet.perform("data", &meets(5), None, &NEVER, &mut |_| {}).unwrap();
+    assert_eq!(total(&recording, OperationKind::Stat), 7 * 2 * 2 * 5);
+    assert_eq!(recording.agents.iter().map(|agent| agent.clients).collect::<Vec<_>>(), [2, 2, 1, 1, 1]);
+    fleet.remove().unwrap();
+    fleet.end().unwrap();
+    for agent in &mut agents {
+        assert!(agent.wait().unwrap().success());
+    }
 }

@@ -21,9 +21,10 @@ use libtest_mimic::{Arguments, Trial};
 /// A process that this executable can be: the name that is its first argument, and what it does.
 type Process = (&'static str, fn(&[String]));
 
-const PROCESSES: [Process; 6] = [
+const PROCESSES: [Process; 7] = [
     ("agent", |_| support::agent()),
     ("controller", |arguments| faults::controller(std::path::Path::new(&arguments[0]))),
+    ("dialling", local::dialling),
     ("secure-agent", |arguments| secure::agent(&arguments[0])),
     ("slurm-agent", |arguments| slurm::agent(&arguments[0])),
     ("slurm-controller", slurm::controller),
@@ -76,6 +77,7 @@ fn main() {
             a_hook_runs_once_on_a_host
             agents_behind_aggregators_work_in_a_directory_as_one
             agents_behind_aggregators_work_on_a_server_as_one
+            agents_that_dial_join_the_aggregator_of_their_group
             clocks_that_differ_are_related
             five_agents_work_in_a_directory_as_one
             five_agents_work_on_a_server_as_one
