@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use benchmaster_fleet::controller::Fleet;
 use benchmaster_fleet::job::Job;
+use benchmaster_fleet::tree::FAN_OUT;
 use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_workload::execute::Edge;
 use benchmaster_workload::target::{NfsTarget, Target};
@@ -45,7 +46,7 @@ fn main() {
         print("bounds of clock offsets", &mut bounds);
     }
 
-    let mut controller = fleet::launch(agents);
+    let mut controller = fleet::launch(agents, FAN_OUT);
     // On /dev/shm, where there is one: of a disk nobody asks anything here.
     let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     controller.open("local", &Target::from(place.path()), "launches").unwrap();

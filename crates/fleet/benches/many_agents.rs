@@ -1,4 +1,4 @@
-//! What many agents cost: the time to launch them, to take them through a run, how well they begin together, and the
+//! What many agents cost, all led by the controller (`flat`) and behind aggregators: the time to launch them, to take them through a run, how well they begin together, and the
 //! controller's processor time and memory.
 //!
 //! `cargo bench -p benchmaster-fleet --bench many_agents [-- AGENTS ...]`
@@ -11,6 +11,7 @@ mod fleet;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use benchmaster_fleet::tree::FAN_OUT;
 use benchmaster_telemetry::process::cpu_time;
 use benchmaster_workload::target::Target;
 
@@ -27,8 +28,9 @@ fn main() {
         counts = vec![10, 100, 500];
     }
     println!(
-        "{:>6} {:>9} {:>9} {:>10} {:>10} {:>11} {:>11} {:>10} {:>9} {:>9}",
+        "{:>6} {:>5} {:>9} {:>9} {:>10} {:>10} {:>11} {:>11} {:>10} {:>9} {:>9}",
         "agents",
+        "led",
         "launch s",
         "open s",
         "run s",
@@ -40,14 +42,18 @@ fn main() {
         "end s"
     );
     for agents in counts {
-        measure(agents);
+        for (led, fan_out) in [("tree", FAN_OUT), ("flat", u32::MAX), ("tree", FAN_OUT), ("flat", u32::MAX)] {
+            measure(agents, led, fan_out);
+        }
     }
 }
 
-fn measure(agents: u32) {
+fn measure(agents: u32, led: &str, fan_out: u32) {
     let never = AtomicBool::new(false);
+    // The peak of memory counts from now on.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
     let began = Instant::now();
-    let mut controller = fleet::launch(agents);
+    let mut controller = fleet::launch(agents, fan_out);
     let launched = began.elapsed();
     let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let began = Instant::now();
@@ -70,7 +76,7 @@ fn measure(agents: u32) {
     controller.end().unwrap();
     let cpu = Duration::from_nanos(cpu);
     println!(
-        "{agents:>6} {:>9.2} {:>9.2} {:>10.2} {:>10.3} {:>11.3} {:>11.3} {own:>10.1} {agent:>9.1} {:>9.2}",
+        "{agents:>6} {led:>5} {:>9.2} {:>9.2} {:>10.2} {:>10.3} {:>11.3} {:>11.3} {own:>10.1} {agent:>9.1} {:>9.2}",
         launched.as_secs_f64(),
         opened.as_secs_f64(),
         (took / RUNS).as_secs_f64(),

@@ -12,7 +12,9 @@ use benchmaster_record::results::{
     Check, Replication, RunRecord, SessionEnd, Severity, StudyRecord, StudyResults, Unit,
 };
 
-pub(crate) use self::fleet::{Client, agents, clients, network_text, start_line, starts};
+pub(crate) use self::fleet::{
+    AgentSummary, Client, LoadSummary, agents, clients, loads, network_text, start_line, starts,
+};
 pub(crate) use self::wire::{
     events_text, kind_text, kinds, lab_lines, measured_rpcs, network_lines, phase_text,
 };

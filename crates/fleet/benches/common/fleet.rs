@@ -8,6 +8,7 @@ use benchmaster_fleet::agent;
 use benchmaster_fleet::controller::{Fleet, FleetConfig, Launch};
 use benchmaster_fleet::job::Job;
 use benchmaster_fleet::stream::stdio;
+use benchmaster_fleet::tree::FAN_OUT;
 use benchmaster_workload::cache::CacheControl;
 
 /// Serves a controller when this process is an agent; then there is nothing else to do.
@@ -19,10 +20,10 @@ pub(crate) fn is_agent() -> bool {
     std::process::exit(if ended.is_ok() { 0 } else { 1 });
 }
 
-/// Agents with one client each.
-pub(crate) fn launch(agents: u32) -> Fleet {
+/// Agents with one client each, no more than this number behind one process.
+pub(crate) fn launch(agents: u32, fan_out: u32) -> Fleet {
     let own = std::env::current_exe().unwrap();
-    start(agents, own, vec!["agent".into()])
+    start(agents, own, vec!["agent".into()], fan_out)
 }
 
 /// Agents whose clocks differ from the controller's: each has a time namespace of its own, which takes root.
@@ -34,13 +35,13 @@ pub(crate) fn launch_with_other_clocks(agents: u32) -> Option<Fleet> {
     let own = std::env::current_exe().unwrap().to_string_lossy().into_owned();
     let unshare = ["--time", "--monotonic", "86400", "--fork", "--kill-child", "--"].map(str::to_owned);
     let arguments = unshare.into_iter().chain([own, "agent".into()]).collect();
-    Some(start(agents, "unshare".into(), arguments))
+    Some(start(agents, "unshare".into(), arguments, FAN_OUT))
 }
 
-fn start(agents: u32, binary: PathBuf, arguments: Vec<String>) -> Fleet {
+fn start(agents: u32, binary: PathBuf, arguments: Vec<String>, fan_out: u32) -> Fleet {
     let local = Launch::Local { processes: agents, namespaces: Vec::new() };
     let patience = Duration::from_secs(30);
-    let config = FleetConfig { arguments, patience, ..FleetConfig::new(local, agents, binary) };
+    let config = FleetConfig { arguments, patience, fan_out, ..FleetConfig::new(local, agents, binary) };
     Fleet::launch(&config, &AtomicBool::new(false), &mut |_| {}).unwrap()
 }
 

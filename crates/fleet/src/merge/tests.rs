@@ -46,7 +46,7 @@ fn performed(share: Share, latencies: &[u64], shift: i64) -> Performed {
         intervals: intervals.map(|(some, index)| IntervalStats { index, stats: stats(some) }).collect(),
         errors: BTreeMap::from([("EIO".into(), u64::from(share.first))]),
         span: latencies.first().map(|first| (*first, 10 * first)),
-        service: (share.total % 2 == 0).then(|| stats(latencies).latency),
+        service: (share.total.is_multiple_of(2)).then(|| stats(latencies).latency),
     };
     let worker = WorkerRecording {
         client: share.first,
@@ -59,7 +59,7 @@ fn performed(share: Share, latencies: &[u64], shift: i64) -> Performed {
     };
     let row = RpcRow { operation: "READ".into(), ..RpcRow::default() };
     let rpc = RpcRecording {
-        source: if share.first % 2 == 0 { RpcSource::Client } else { RpcSource::Kernel },
+        source: if share.first.is_multiple_of(2) { RpcSource::Client } else { RpcSource::Kernel },
         phases: vec![RpcPhase { phase: Phase::Measure, rows: vec![row], events: BTreeMap::new() }],
         problems: vec!["one call is outstanding".into()],
         ..RpcRecording::default()
@@ -92,12 +92,12 @@ fn performed(share: Share, latencies: &[u64], shift: i64) -> Performed {
             name: "data".into(),
             files: 3,
             bytes: 5,
-            reused: share.first % 4 == 0,
+            reused: share.first.is_multiple_of(4),
             cached_bytes: Some(2),
         }],
         cache: benchmaster_record::recording::CacheAction {
             requested: "drop".into(),
-            done: if share.first % 5 == 0 { "nothing".into() } else { "dropped".into() },
+            done: if share.first.is_multiple_of(5) { "nothing".into() } else { "dropped".into() },
         },
         host: HostUse {
             process_user_ns: 5,
@@ -105,7 +105,7 @@ fn performed(share: Share, latencies: &[u64], shift: i64) -> Performed {
             host_busy: Some(1.0 / f64::from(share.first + 2)),
             host_steal: None,
             processors: 2,
-            clock_step_ns: if share.first % 2 == 0 { 5 } else { -6 },
+            clock_step_ns: if share.first.is_multiple_of(2) { 5 } else { -6 },
             clock_drift: 1e-6 / f64::from(share.first + 1),
             trace_stall_ns: 1,
             free_before: Some(10),
@@ -150,7 +150,7 @@ proptest! {
             process: first,
             processes,
             lead: first == 0,
-            first_on_host: first % 3 == 0,
+            first_on_host: first.is_multiple_of(3),
         };
         const START: i64 = 50_000;
         let of = |agent: usize, offset: i64| {
@@ -164,8 +164,7 @@ proptest! {
         let (mut groups, mut flat, mut first) = (Vec::new(), Vec::new(), 0);
         for (end, outer) in bounds.into_iter().zip(&clocks[12..]) {
             let mut members = Vec::new();
-            for agent in first..end {
-                let inner = clocks[agent];
+            for (agent, inner) in (first..end).zip(&clocks[first..]) {
                 let offset = inner.0 + outer.0;
                 members.push(of(agent, offset).carried(&ahead(inner.0, inner.1), START + outer.0));
                 flat.push(of(agent, offset).carried(&ahead(offset, inner.1 + outer.1), START));

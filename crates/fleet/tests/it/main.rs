@@ -5,6 +5,7 @@
 
 mod faults;
 mod local;
+mod scale;
 mod secure;
 mod slurm;
 mod ssh;
@@ -46,7 +47,7 @@ macro_rules! tests {
 
 fn trial(name: &str, test: fn()) -> Trial {
     // The full tier.
-    let needs_others = name.starts_with("slurm::") || name.starts_with("ssh::");
+    let needs_others = ["scale::", "slurm::", "ssh::"].iter().any(|module| name.starts_with(module));
     let trial = Trial::test(name, move || {
         test();
         Ok(())
@@ -83,6 +84,7 @@ fn main() {
             five_agents_work_on_a_server_as_one
             workers_of_five_agents_keep_in_step
         }
+        sync scale { a_thousand_processes_end_in_one_result }
         async secure {
             a_crowd_is_turned_away_and_agents_get_in_when_it_goes
             a_wrong_token_a_rank_twice_and_an_unknown_rank_are_refused

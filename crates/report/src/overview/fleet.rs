@@ -1,6 +1,6 @@
 //! The clients of a study: who they were, how well they began together, what lay between them and the server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use benchmaster_analysis::{Analysis, Estimate, TreatmentSummary};
 use benchmaster_record::recording::{AgentRecording, ClockFacts, Recording, StartFacts};
@@ -24,6 +24,23 @@ pub(crate) struct AgentSummary<'a> {
     pub(crate) rate: Option<(Estimate, Unit)>,
     /// Jain's index of its clients; `None` with one.
     pub(crate) fairness: Option<Estimate>,
+}
+
+/// What all clients of a treatment did, and one of them, over the runs that count. Agents with their means over runs.
+pub(crate) struct LoadSummary<'a> {
+    pub(crate) treatment: &'a TreatmentSummary,
+    pub(crate) workload: &'a str,
+    pub(crate) clients: u32,
+    pub(crate) hosts: usize,
+    pub(crate) unit: Unit,
+    pub(crate) total: Estimate,
+    /// Of one client, on average.
+    pub(crate) each: Estimate,
+    /// The agent whose clients were slowest, and their rate.
+    pub(crate) slowest: Option<(&'a str, f64)>,
+    /// The agents that ended first and last, and when.
+    pub(crate) first_done: Option<(&'a str, f64)>,
+    pub(crate) last_done: Option<(&'a str, f64)>,
 }
 
 /// How the clients of a treatment began together, over the runs that count.
@@ -79,6 +96,39 @@ fn recordings<'a>(
         .filter(move |recording| recording.workload == workload)
 }
 
+/// A recording of several clients, each looked up once.
+struct Looked<'a> {
+    recording: &'a Recording,
+    clients: BTreeMap<u32, Client>,
+    agents: HashMap<&'a str, &'a AgentRecording>,
+}
+
+impl<'a> Looked<'a> {
+    fn at(recording: &'a Recording) -> Self {
+        let agents = recording.agents.iter().map(|agent| (agent.name.as_str(), agent)).collect();
+        Self { recording, clients: clients(recording), agents }
+    }
+
+    /// Bytes per second, or operations where no data were moved.
+    fn rate(&self, client: &Client, unit: Unit) -> f64 {
+        let amount = if unit == Unit::BytesPerSecond { client.bytes } else { client.count };
+        amount as f64 * 1e9 / self.recording.length_ns.max(1) as f64
+    }
+}
+
+fn of_many<'a>(
+    results: &'a StudyResults,
+    treatment: &TreatmentSummary,
+    workload: &'a str,
+) -> (Vec<Looked<'a>>, Unit) {
+    let all: Vec<Looked<'a>> = recordings(results, treatment, workload)
+        .filter(|recording| is_of_many(recording))
+        .map(Looked::at)
+        .collect();
+    let in_bytes = all.iter().flat_map(|at| &at.recording.series).any(|series| series.total.bytes > 0);
+    (all, if in_bytes { Unit::BytesPerSecond } else { Unit::OperationsPerSecond })
+}
+
 /// The agents of a workload by treatment; none where all was one client.
 pub(crate) fn agents<'a>(
     results: &'a StudyResults,
@@ -87,10 +137,10 @@ pub(crate) fn agents<'a>(
 ) -> Vec<AgentSummary<'a>> {
     let mut found = Vec::new();
     for treatment in &analysis.treatments {
-        let all: Vec<&Recording> =
-            recordings(results, treatment, workload).filter(|recording| is_of_many(recording)).collect();
+        let (all, unit) = of_many(results, treatment, workload);
         let Some(last) = all.last() else { continue };
-        found.extend(last.agents.iter().map(|agent| summary(treatment, agent, &all, analysis.confidence)));
+        let agents = last.recording.agents.iter();
+        found.extend(agents.map(|agent| summary(treatment, agent, &all, unit, analysis.confidence)));
     }
     found
 }
@@ -98,25 +148,23 @@ pub(crate) fn agents<'a>(
 fn summary<'a>(
     treatment: &'a TreatmentSummary,
     agent: &'a AgentRecording,
-    recordings: &[&'a Recording],
+    recordings: &[Looked<'a>],
+    unit: Unit,
     confidence: f64,
 ) -> AgentSummary<'a> {
     let (mut first, mut last, mut rates, mut indices) = (vec![], vec![], vec![], vec![]);
     let mut clock = agent.clock;
-    let in_bytes = recordings.iter().flat_map(|r| &r.series).any(|series| series.total.bytes > 0);
     let mut runs = 0;
-    for recording in recordings {
-        let Some(own) = recording.agents.iter().find(|own| own.name == agent.name) else { continue };
+    for looked in recordings {
+        let Some(own) = looked.agents.get(agent.name.as_str()) else { continue };
         runs += 1;
         clock.bound_ns = clock.bound_ns.max(own.clock.bound_ns);
-        let all = clients(recording);
         let own = own.first_client..own.first_client + own.clients;
-        let own: Vec<Client> = own.map(|number| all.get(&number).copied().unwrap_or_default()).collect();
+        let own: Vec<Client> =
+            own.map(|number| looked.clients.get(&number).copied().unwrap_or_default()).collect();
         first.extend(own.iter().filter_map(|client| client.first_start_ns).min().map(|ns| ns as f64));
         last.extend(own.iter().filter_map(|client| client.last_end_ns).max().map(|ns| ns as f64));
-        let seconds = recording.length_ns as f64 / 1e9;
-        let amount = |client: &Client| if in_bytes { client.bytes } else { client.count } as f64 / seconds;
-        let each: Vec<f64> = own.iter().map(amount).collect();
+        let each: Vec<f64> = own.iter().map(|client| looked.rate(client, unit)).collect();
         if let Some(mean) = benchmaster_stats::mean(&each) {
             rates.push(mean);
         }
@@ -124,7 +172,6 @@ fn summary<'a>(
             indices.extend(jain(&each));
         }
     }
-    let unit = if in_bytes { Unit::BytesPerSecond } else { Unit::OperationsPerSecond };
     AgentSummary {
         treatment,
         agent,
@@ -135,6 +182,48 @@ fn summary<'a>(
         rate: Estimate::of(&rates, confidence).ok().map(|estimate| (estimate, unit)),
         fairness: Estimate::of(&indices, confidence).ok(),
     }
+}
+
+/// The loads of a workload by treatment; none where there was one client.
+pub(crate) fn loads<'a>(
+    results: &'a StudyResults,
+    analysis: &'a Analysis,
+    workload: &'a str,
+) -> Vec<LoadSummary<'a>> {
+    let load = |treatment: &'a TreatmentSummary| {
+        let (all, unit) = of_many(results, treatment, workload);
+        let last = all.last()?.recording;
+        let loading: Vec<_> = last.agents.iter().filter(|agent| agent.clients > 0).collect();
+        let clients: u32 = loading.iter().map(|agent| agent.clients).sum();
+        let sum = |looked: &Looked<'_>| -> f64 {
+            looked.clients.values().map(|client| looked.rate(client, unit)).sum()
+        };
+        let totals: Vec<f64> = all.iter().map(sum).collect();
+        let each: Vec<f64> = totals.iter().map(|total| total / f64::from(clients.max(1))).collect();
+        let agents: Vec<AgentSummary<'a>> = loading
+            .into_iter()
+            .map(|agent| summary(treatment, agent, &all, unit, analysis.confidence))
+            .collect();
+        let by = |value: fn(&AgentSummary<'a>) -> Option<f64>, last: bool| {
+            let valued = agents.iter().filter_map(|agent| Some((agent.agent.name.as_str(), value(agent)?)));
+            let order = |a: &(&str, f64), b: &(&str, f64)| a.1.total_cmp(&b.1);
+            if last { valued.max_by(order) } else { valued.min_by(order) }
+        };
+        let hosts: BTreeSet<&str> = agents.iter().map(|agent| agent.agent.host.as_str()).collect();
+        Some(LoadSummary {
+            treatment,
+            workload,
+            clients,
+            hosts: hosts.len(),
+            unit,
+            total: Estimate::of(&totals, analysis.confidence).ok()?,
+            each: Estimate::of(&each, analysis.confidence).ok()?,
+            slowest: by(|agent| agent.rate.as_ref().map(|(rate, _)| rate.mean), false),
+            first_done: by(|agent| agent.last_ns, false),
+            last_done: by(|agent| agent.last_ns, true),
+        })
+    };
+    analysis.treatments.iter().filter_map(load).collect()
 }
 
 /// How the clients of each workload and treatment began together; none where there was one client.

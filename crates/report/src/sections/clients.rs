@@ -1,5 +1,7 @@
 //! Clients and networks.
 
+use std::collections::BTreeMap;
+
 use benchmaster_analysis::{Analysis, TreatmentSummary};
 use benchmaster_record::results::{
     BaselineRecord, FlowsBaseline, NetworkAchieved, NetworkRecord, RoundTripBaseline, RunRecord,
@@ -9,7 +11,7 @@ use benchmaster_record::results::{
 use super::results::{estimate_cell, show};
 use crate::document::{Cell, Table};
 use crate::format;
-use crate::overview::{self, network_text, unbroken};
+use crate::overview::{self, AgentSummary, LoadSummary, network_text, unbroken};
 
 /// How the clients began together, and each agent.
 pub(crate) fn clients(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
@@ -32,13 +34,73 @@ pub(crate) fn clients(results: &StudyResults, analysis: &Analysis) -> Vec<Table>
             "Time between the first operations of the first and the last client, each relative to its \
              planned start, on one clock; mean ± half width over runs. Error bound: sum of the two largest clock errors.",
         );
-    let workloads = results.study.workloads.iter();
-    let agents = workloads.filter_map(|workload| agents(results, analysis, &workload.name));
-    starts.filled().into_iter().chain(agents).collect()
+    let workloads = || results.study.workloads.iter().map(|workload| workload.name.as_str());
+    let loads = workloads().flat_map(|workload| overview::loads(results, analysis, workload));
+    let agents = workloads().filter_map(|workload| agents(results, analysis, workload));
+    starts.filled().into_iter().chain(self::loads(loads)).chain(agents).collect()
+}
+
+/// What the clients did together and each, and who was slowest, first and last.
+fn loads<'a>(loads: impl Iterator<Item = LoadSummary<'a>>) -> Option<Table> {
+    let named = |agent: Option<(&str, f64)>, text: &dyn Fn(f64) -> String| {
+        agent.map_or_else(Cell::none, |(name, value)| Cell::text(format!("{name} ({})", text(value))))
+    };
+    let rate = |value: f64, unit| format::rounded(value, None, unit, None).text(true);
+    Table::of("Load of the clients", loads)
+        .column("treatment", |row| Cell::name(&row.treatment.label))
+        .column("workload", |row| Cell::text(row.workload))
+        .column("#clients", |row| Cell::count(row.clients as usize))
+        .column("#hosts|2", |row| Cell::count(row.hosts))
+        .column("#all clients", |row| show(&row.total, row.unit, None))
+        .column("#per client", |row| show(&row.each, row.unit, None))
+        .column("slowest agent, per client|1", |row| named(row.slowest, &|value| rate(value, row.unit)))
+        .column("first done|3", |row| named(row.first_done, &format::time))
+        .column("last done|3", |row| named(row.last_done, &format::time))
+        .note(
+            "Rates over the whole measured phase; mean ± half width over runs. Slowest, first and last: agents by their \
+             means over runs, since the common start.",
+        )
+        .filled()
+}
+
+/// Agents of a treatment that are listed; of more, the slowest.
+const MOST_AGENTS: usize = 100;
+
+/// The slowest agents of each treatment that has more than are listed, in their order.
+fn listed(agents: Vec<AgentSummary<'_>>) -> (Vec<AgentSummary<'_>>, usize) {
+    let of: BTreeMap<u32, Vec<f64>> = agents.iter().fold(BTreeMap::new(), |mut of, agent| {
+        of.entry(agent.treatment.index).or_default().push(speed(agent));
+        of
+    });
+    let slowest: BTreeMap<u32, f64> = of
+        .into_iter()
+        .filter(|(_, rates)| rates.len() > MOST_AGENTS)
+        .map(|(treatment, mut rates)| {
+            rates.sort_by(f64::total_cmp);
+            (treatment, rates.get(MOST_AGENTS - 1).copied().unwrap_or(f64::INFINITY))
+        })
+        .collect();
+    let all = agents.len();
+    let is_listed = |agent: &AgentSummary<'_>| {
+        slowest.get(&agent.treatment.index).is_none_or(|limit| speed(agent) <= *limit)
+    };
+    let listed: Vec<_> = agents.into_iter().filter(is_listed).collect();
+    let left_out = all - listed.len();
+    (listed, left_out)
+}
+
+/// Observers have none, and are listed.
+fn speed(agent: &AgentSummary<'_>) -> f64 {
+    agent.rate.as_ref().map_or(0.0, |(rate, _)| rate.mean)
 }
 
 fn agents(results: &StudyResults, analysis: &Analysis, workload: &str) -> Option<Table> {
-    Table::of(format!("{workload}: agents"), overview::agents(results, analysis, workload))
+    let (agents, left_out) = listed(overview::agents(results, analysis, workload));
+    let more = match left_out {
+        0 => String::new(),
+        more => format!(" The slowest are listed, without {more} faster ones, which are in the database."),
+    };
+    Table::of(format!("{workload}: agents"), agents)
         .column("treatment", |row| Cell::name(&row.treatment.label))
         .column("agent", |row| Cell::text(&row.agent.name))
         .column("host", |row| Cell::text(&row.agent.host))
@@ -59,10 +121,10 @@ fn agents(results: &StudyResults, analysis: &Analysis, workload: &str) -> Option
         .column("#error bound|2", |row| time(row.clock.bound_ns as f64))
         .column("#drift [ppm]|6", |row| Cell::some(row.clock.drift, |drift| format!("{:+.2}", drift * 1e6)))
         .column("#n|7", |row| Cell::count(row.runs))
-        .note(
+        .note(format!(
             "Clocks against the controller's: offset and drift of the last run, largest bound of all. First and \
-             last operation: means over runs, since the common start. Rates cover the whole measured phase.",
-        )
+             last operation: means over runs, since the common start. Rates cover the whole measured phase.{more}"
+        ))
         .filled()
 }
 
