@@ -292,7 +292,7 @@ fn agents_starts_and_baselines_have_their_tables() {
     let results = of_many();
     let text = analysed(&results, &options(120));
     let of_clients = |section: &&str| {
-        ["Synchronisation of", ": agents", "Networks with", "Baselines of", "Failed attempts"]
+        ["Synchronisation of", "Load of", ": agents", "Networks with", "Baselines of", "Failed attempts"]
             .iter()
             .any(|title| section.lines().next().is_some_and(|line| line.contains(title)))
     };
