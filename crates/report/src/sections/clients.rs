@@ -66,36 +66,28 @@ fn loads<'a>(loads: impl Iterator<Item = LoadSummary<'a>>) -> Option<Table> {
 /// Agents of a treatment that are listed; of more, the slowest.
 const MOST_AGENTS: usize = 100;
 
-/// The slowest agents of each treatment that has more than are listed, in their order.
-fn listed(agents: Vec<AgentSummary<'_>>) -> (Vec<AgentSummary<'_>>, usize) {
-    let of: BTreeMap<u32, Vec<f64>> = agents.iter().fold(BTreeMap::new(), |mut of, agent| {
-        of.entry(agent.treatment.index).or_default().push(speed(agent));
-        of
-    });
-    let slowest: BTreeMap<u32, f64> = of
-        .into_iter()
-        .filter(|(_, rates)| rates.len() > MOST_AGENTS)
-        .map(|(treatment, mut rates)| {
-            rates.sort_by(f64::total_cmp);
-            (treatment, rates.get(MOST_AGENTS - 1).copied().unwrap_or(f64::INFINITY))
-        })
-        .collect();
-    let all = agents.len();
-    let is_listed = |agent: &AgentSummary<'_>| {
-        slowest.get(&agent.treatment.index).is_none_or(|limit| speed(agent) <= *limit)
-    };
-    let listed: Vec<_> = agents.into_iter().filter(is_listed).collect();
-    let left_out = all - listed.len();
-    (listed, left_out)
-}
-
-/// Observers have none, and are listed.
-fn speed(agent: &AgentSummary<'_>) -> f64 {
-    agent.rate.as_ref().map_or(0.0, |(rate, _)| rate.mean)
+/// Which agents are listed, by treatment and rate of each: all of a treatment, or the slowest.
+fn listed(agents: &[(u32, f64)]) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..agents.len()).collect();
+    order.sort_by(|a, b| agents[*a].1.total_cmp(&agents[*b].1));
+    let mut of: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut listed = vec![false; agents.len()];
+    for agent in order {
+        let count = of.entry(agents[agent].0).or_default();
+        *count += 1;
+        listed[agent] = *count <= MOST_AGENTS;
+    }
+    listed
 }
 
 fn agents(results: &StudyResults, analysis: &Analysis, workload: &str) -> Option<Table> {
-    let (agents, left_out) = listed(overview::agents(results, analysis, workload));
+    let agents = overview::agents(results, analysis, workload);
+    // Observers have no rate, and are listed.
+    let rate = |agent: &AgentSummary<'_>| agent.rate.as_ref().map_or(0.0, |(rate, _)| rate.mean);
+    let rates: Vec<(u32, f64)> = agents.iter().map(|agent| (agent.treatment.index, rate(agent))).collect();
+    let listed = listed(&rates);
+    let left_out = listed.iter().filter(|listed| !**listed).count();
+    let agents = agents.into_iter().zip(listed).filter_map(|(agent, listed)| listed.then_some(agent));
     let more = match left_out {
         0 => String::new(),
         more => format!(" The slowest are listed, without {more} faster ones, which are in the database."),
@@ -245,4 +237,21 @@ pub(crate) fn retries(results: &StudyResults) -> Option<Table> {
 pub(crate) fn run_text(results: &StudyResults, run: &RunRecord) -> String {
     let treatment = results.study.treatments.get(run.key.treatment as usize);
     format!("{}, replicate {}", treatment.map_or("?", |t| &t.label), run.key.replicate + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_agents_the_slowest_are_listed() {
+        let few: Vec<(u32, f64)> = (0..100).map(|agent| (0, f64::from(agent))).collect();
+        assert!(listed(&few).into_iter().all(|listed| listed));
+        // As fast as each other, but one that comes last.
+        let mut many: Vec<(u32, f64)> = vec![(1, 5.0); 10_000];
+        many.extend([(1, 4.0), (2, 9.0)]);
+        let listed = listed(&many);
+        assert_eq!(listed.iter().filter(|listed| **listed).count(), MOST_AGENTS + 1);
+        assert!(listed[0] && listed[98] && !listed[99] && listed[10_000] && listed[10_001]);
+    }
 }
