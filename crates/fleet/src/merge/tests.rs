@@ -39,7 +39,7 @@ fn stats(latencies: &[u64]) -> OperationStats {
 
 /// What one of some processes recorded that did operations of these latencies, in intervals of two.
 fn performed(share: Share, latencies: &[u64], shift: i64) -> Performed {
-    let intervals = latencies.chunks(2).zip(share.first..);
+    let intervals = latencies.chunks(2).zip(share.first % 4..);
     let series = SeriesRecording {
         key: SeriesKey { group: "g".into(), label: "read".into(), operation: OperationKind::Read },
         total: stats(latencies),
@@ -218,4 +218,33 @@ fn who_did_not_drop_caches_is_named() {
         "c0, c5, c10, c15, c20, c25: nothing; \
          c1, c2, c3, c4, c6, c7, c8, c9, c11, c12 and 14 more: dropped"
     );
+}
+
+/// What the controller of 10,000 agents has to merge in the end: recordings of 157 aggregators, of five minutes each.
+#[test]
+#[ignore = "a minute of processor time"]
+#[allow(clippy::print_stdout, reason = "figures for docs/performance.md")]
+fn the_recordings_of_ten_thousand_agents_are_merged_in_groups() {
+    const GROUPS: usize = 157;
+    let workload = workload();
+    let latencies: Vec<u64> = (0..600).map(|number| 100_000 + 7_919 * number).collect();
+    let part = |first: u32| {
+        let (processes, lead) = (64, first == 0);
+        let share =
+            Share { first, count: 1, total: 64, process: first, processes, lead, first_on_host: true };
+        let performed = performed(share, &latencies, 0);
+        Gathered::of(format!("c{first}"), format!("h{first}"), 1, share, performed)
+    };
+    let merged = Gathered::merge(&workload, (0..64).map(part).collect()).unwrap();
+    let frame = benchmaster_frames::encode(&[], &merged, 1 << 30).unwrap();
+    let before = benchmaster_telemetry::process::cpu_time();
+    let groups = (0..GROUPS).map(|_| benchmaster_frames::decode::<Gathered>(&frame[4..]).unwrap());
+    let recording = Gathered::merge(&workload, groups.collect()).unwrap().finish(0);
+    let after = benchmaster_telemetry::process::cpu_time();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+    let seconds = (after.0 + after.1 - before.0 - before.1) as f64 / 1e9;
+    println!("{GROUPS} messages of {} bytes, {seconds:.2} s of processor time, {peak}", frame.len());
+    assert_eq!(recording.series[0].total.count, 600 * 64 * GROUPS as u64);
+    assert_eq!(recording.workers.len(), 64 * GROUPS);
 }
