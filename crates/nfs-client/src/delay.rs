@@ -77,7 +77,7 @@ impl Delay {
         counters: &Counters,
         event: Event,
     ) -> Result<(), NfsError> {
-        let at = self.again(Instant::now())?;
+        let at = self.again(reactor.now())?;
         counters.event(event);
         reactor.sleep_until(at).await;
         Ok(())

@@ -9,6 +9,7 @@
 //! * [`mount`]: a mounted export: paths, open files, data, whatever the version.
 //! * [`buffer`]: memory whose data a mount keeps without a copy.
 //! * [`cache`]: what is kept of files between calls, as Linux does it.
+//! * [`world`]: time, chance and connections, those of the system or of a simulation.
 //! * [`protocol`]: the operations that every version has, and what they are made of ([`types`], [`error`]).
 #![deny(missing_docs)]
 
@@ -34,3 +35,4 @@ pub mod types;
 pub mod v2;
 pub mod v3;
 pub mod v4;
+pub mod world;

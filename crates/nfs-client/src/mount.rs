@@ -72,7 +72,7 @@ impl Mount {
         options: &MountOptions,
         identity: &str,
     ) -> Result<Self, MountError> {
-        Self::connect_by(Clock::System, reactor, options, identity).await
+        Self::connect_by(reactor.clock(), reactor, options, identity).await
     }
 
     /// The same, with a cache that goes by this clock.

@@ -1,7 +1,6 @@
 //! MOUNT (RFC 1813 appendix I, RFC 1094 appendix A): the filehandle of an exported directory.
 
 use std::net::SocketAddr;
-use std::time::Instant;
 
 use benchmaster_nfs_proto::mount::{DirPath, FhStatus, MountRes3, Mountstat3, PROGRAM, Proc, VERSION_1};
 use benchmaster_nfs_proto::rpc::AuthFlavor;
@@ -86,6 +85,7 @@ impl Mounted {
                 let _ = rpc.call(call, |e, _| e.put(&DirPath::from(&self.path[..])), |_| Ok(())).await;
             }
         };
-        site.nfs.reactor().until(Instant::now() + PATIENCE, call).await;
+        let reactor = site.nfs.reactor();
+        reactor.until(reactor.now() + PATIENCE, call).await;
     }
 }

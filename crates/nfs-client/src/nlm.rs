@@ -25,6 +25,7 @@ use crate::error::NfsError;
 use crate::ops::{self, Op};
 use crate::portmap::{ConnectError, Site};
 use crate::protocol::NfsResult;
+use crate::reactor::Reactor;
 use crate::rpc::{Call, Rpc};
 use crate::types::{Handle, LockKind, Range};
 
@@ -109,12 +110,12 @@ macro_rules! arguments {
 
 impl LockManager {
     /// Version 4 of the lock manager for version 3 of NFS, 1 for 2.
-    pub(crate) fn new(version: u32, connect: &Connect) -> Self {
+    pub(crate) fn new(reactor: &Reactor, version: u32, connect: &Connect) -> Self {
         Self(Rc::new(Inner {
             version,
             port: connect.lock_port,
             rpc: RefCell::new(None),
-            caller: caller_name(connect, std::process::id()),
+            caller: caller_name(connect, reactor.process()),
             cookie: Cell::new(0),
             delay: connect.delay,
             lock_delay: connect.lock_delay,

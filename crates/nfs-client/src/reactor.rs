@@ -28,6 +28,8 @@ mod wake;
 
 pub(crate) use self::waiters::{Line, Waiters};
 use self::wake::{FOREGROUND, waker};
+use crate::cache::Clock;
+use crate::world::{self, World};
 
 pub use rustix::event::epoll::EventFlags;
 
@@ -78,6 +80,8 @@ struct Inner {
     notified: Waiters,
     notifications: Cell<u64>,
     running: Cell<bool>,
+    /// `None`: the system.
+    world: Option<Rc<dyn World>>,
 }
 
 impl fmt::Debug for Reactor {
@@ -142,6 +146,18 @@ impl Reactor {
     /// # Errors
     /// When the kernel has no descriptors left.
     pub fn new() -> io::Result<Self> {
+        Self::within(None)
+    }
+
+    /// A reactor in a simulated world: it never waits for the kernel, and its time is the world's.
+    ///
+    /// # Errors
+    /// When the kernel has no descriptors left.
+    pub fn simulated(world: Rc<dyn World>) -> io::Result<Self> {
+        Self::within(Some(world))
+    }
+
+    fn within(world: Option<Rc<dyn World>>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let remote = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &remote, epoll::EventData::new_u64(REMOTE), EventFlags::IN)?;
@@ -161,7 +177,40 @@ impl Reactor {
             notified: Waiters::default(),
             notifications: Cell::new(0),
             running: Cell::new(false),
+            world,
         })))
+    }
+
+    /// Current time.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        self.0.now()
+    }
+
+    /// Time of day, since 1970.
+    pub(crate) fn since_epoch(&self) -> Duration {
+        self.0.world.as_ref().map_or_else(world::since_epoch, |world| world.since_epoch())
+    }
+
+    /// A number by which a client, a verifier or a connection differs from others.
+    pub(crate) fn random(&self) -> u64 {
+        self.0.world.as_ref().map_or_else(world::random, |world| world.random())
+    }
+
+    /// The number of this process.
+    pub(crate) fn process(&self) -> u32 {
+        // In a simulation clients differ by their identities alone.
+        if self.0.world.is_some() { 1 } else { std::process::id() }
+    }
+
+    /// Its world, if that is a simulation.
+    pub(crate) fn world(&self) -> Option<&dyn World> {
+        self.0.world.as_deref()
+    }
+
+    /// The clock that its time comes from.
+    pub(crate) fn clock(&self) -> Clock {
+        self.0.world.clone().map_or(Clock::System, Clock::World)
     }
 
     /// Gives `source` a place.
@@ -208,7 +257,7 @@ impl Reactor {
 
     /// Suspends the task for `time`.
     pub async fn sleep(&self, time: Duration) {
-        self.sleep_until(Instant::now() + time).await;
+        self.sleep_until(self.now() + time).await;
     }
 
     /// The result of `future`, or `None` when it takes longer than until `at`.
@@ -219,7 +268,7 @@ impl Reactor {
             if let Poll::Ready(result) = future.as_mut().poll(context) {
                 return Poll::Ready(Some(result));
             }
-            if Instant::now() >= at {
+            if self.now() >= at {
                 return Poll::Ready(None);
             }
             timer.get_or_insert_with(|| self.wake_at(at, context.waker().clone()));
@@ -344,12 +393,16 @@ impl Reactor {
     /// Takes what sockets and timers bring; waits for it unless a task can go on.
     fn wait(&self, events: &mut Vec<epoll::Event>, hurry: bool) -> io::Result<()> {
         let next = self.0.timers.borrow_mut().first();
-        let blocks = !hurry && next.map_or(Ok(true), |at| self.set_timer(at))?;
+        let simulated = self.0.world.is_some();
+        let blocks = !hurry && !simulated && next.map_or(Ok(true), |at| self.set_timer(at))?;
         let timeout = (!blocks).then_some(NO_TIME);
         events.clear();
         match epoll::wait(&self.0.epoll, spare_capacity(events), timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
+        }
+        if let Some(world) = self.0.world.as_ref().filter(|_| events.is_empty() && !hurry) {
+            world.advance(next)?;
         }
         for event in events.iter() {
             match event.data.u64() {
@@ -365,7 +418,7 @@ impl Reactor {
         // What arrived may be answered without any task (calls of the server).
         self.end_turn();
         if next.is_some() {
-            self.fire(Instant::now());
+            self.fire(self.now());
         }
         Ok(())
     }
@@ -398,6 +451,13 @@ impl Reactor {
         while timers.first().is_some_and(|at| at <= now) {
             timers.fire();
         }
+    }
+}
+
+impl Inner {
+    #[inline]
+    fn now(&self) -> Instant {
+        self.world.as_ref().map_or_else(Instant::now, |world| world.now())
     }
 }
 

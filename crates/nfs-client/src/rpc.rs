@@ -234,7 +234,7 @@ impl Rpc {
         counters: &Rc<Counters>,
         options: RpcOptions,
     ) -> io::Result<Self> {
-        let deadline = Instant::now() + options.timeout.max(LEAST_TO_CONNECT);
+        let deadline = reactor.now() + options.timeout.max(LEAST_TO_CONNECT);
         let rpc = Self::new(reactor, counters, options);
         let first = &rpc.0.connections[0];
         if first.up(deadline).await { Ok(rpc) } else { Err(first.last_error()) }
@@ -249,7 +249,7 @@ impl Rpc {
         counters: &Rc<Counters>,
         options: RpcOptions,
     ) -> io::Result<Self> {
-        let deadline = Instant::now() + options.timeout.max(LEAST_TO_CONNECT);
+        let deadline = reactor.now() + options.timeout.max(LEAST_TO_CONNECT);
         let rpc = Self::new(reactor, counters, options);
         let first = &rpc.0.connections[0];
         if first.tried(deadline).await { Ok(rpc) } else { Err(first.last_error()) }
@@ -312,7 +312,7 @@ impl Rpc {
     /// When something was last received on a connection.
     pub(crate) fn heard(&self, connection: usize) -> Instant {
         let connections = &self.0.connections;
-        connections.get(connection).map_or_else(Instant::now, |connection| connection.heard())
+        connections.get(connection).map_or_else(|| self.0.reactor.now(), |connection| connection.heard())
     }
 
     /// Waits until a connection is up with another generation than `seen`.

@@ -44,7 +44,7 @@ impl Export {
     ) -> Result<Self, ConnectError> {
         let site = Site::connect(reactor, counters, connect, versions.nfs).await?;
         let mounted = mountd::mount(&site, versions.mount, connect.mount_port, &connect.export).await?;
-        Ok(Self { site, mounted, locks: LockManager::new(versions.nlm, connect) })
+        Ok(Self { site, mounted, locks: LockManager::new(reactor, versions.nlm, connect) })
     }
 
     pub(crate) fn root(&self) -> &Handle {

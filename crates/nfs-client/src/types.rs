@@ -42,6 +42,18 @@ impl PartialEq for Handle {
 
 impl Eq for Handle {}
 
+impl PartialOrd for Handle {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Handle {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.bytes().cmp(other.bytes())
+    }
+}
+
 impl std::hash::Hash for Handle {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.bytes().hash(state);

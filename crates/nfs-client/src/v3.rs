@@ -1,9 +1,7 @@
 //! NFS version 3 (RFC 1813), with MOUNT and the lock manager.
 
 use std::cell::{Cell, RefCell};
-use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
-use std::time::UNIX_EPOCH;
 
 use benchmaster_nfs_proto::mount::VERSION_3 as MOUNT_VERSION;
 use benchmaster_nfs_proto::nlm::v4::VERSION as NLM_VERSION;
@@ -70,8 +68,7 @@ impl Client {
         let versions = Versions { nfs: VERSION, mount: MOUNT_VERSION, nlm: NLM_VERSION };
         let export = Export::mount(reactor, counters, connect, versions).await?;
         // Verifiers of exclusive CREATE: no other client, nor this one after a restart, may have the same.
-        let verifier =
-            RandomState::new().hash_one((UNIX_EPOCH.elapsed().unwrap_or_default(), std::process::id()));
+        let verifier = reactor.random();
         let mut client = Self {
             export,
             limits: Limits { max_read: 0, max_write: 0, time_delta_ns: 0, lease_seconds: 0 },

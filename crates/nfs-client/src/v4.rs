@@ -238,7 +238,7 @@ impl Client {
             limits: Cell::new(limits),
             exclusive: Cell::new(Bitmap4::EMPTY),
             lease: Cell::new(Duration::from_secs(90)),
-            renewed: Cell::new(Instant::now()),
+            renewed: Cell::new(reactor.now()),
             recovery: Recovery::default(),
             owners: Owners::new(options.minor),
             files: Files::default(),

@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use crate::world::World;
+
 /// Source of time for the cache's timeouts.
 #[derive(Debug, Clone, Default)]
 pub enum Clock {
@@ -12,6 +14,8 @@ pub enum Clock {
     System,
     /// One that stands still until it is moved.
     Manual(Rc<Cell<Instant>>),
+    /// That of a simulation.
+    World(Rc<dyn World>),
 }
 
 impl Clock {
@@ -32,6 +36,7 @@ impl Clock {
         match self {
             Self::System => Instant::now(),
             Self::Manual(now) => now.get(),
+            Self::World(world) => world.now(),
         }
     }
 }

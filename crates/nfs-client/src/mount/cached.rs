@@ -63,7 +63,7 @@ fn parts(node: &Node) -> NfsResult<&Cached> {
 
 impl Mount {
     fn now(&self) -> std::time::Instant {
-        self.0.cache.as_ref().map_or_else(std::time::Instant::now, |cache| cache.clock.now())
+        self.0.cache.as_ref().map_or_else(|| self.0.reactor.now(), |cache| cache.clock.now())
     }
 
     fn is_delegated(&self, node: &Node) -> bool {

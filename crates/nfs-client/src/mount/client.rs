@@ -1,10 +1,8 @@
 //! The client of whatever version a mount has.
 
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::UNIX_EPOCH;
 
 use benchmaster_nfs_proto::v2::Nfsstat2;
 use benchmaster_nfs_proto::v3::Nfsstat3;
@@ -334,7 +332,7 @@ impl Client {
             Version::V40 | Version::V41 | Version::V42 => {
                 let mut failure = MountError::connect(options, io::Error::other("the server has no address"));
                 for address in addresses {
-                    let connect = stateful(options, *address, identity);
+                    let connect = stateful(reactor, options, *address, identity);
                     match v4::Client::connect(reactor, counters, &connect).await {
                         Ok(client) => return Ok(Self::V4(client)),
                         Err(v4::ConnectError::Connection { source, .. }) => {
@@ -384,11 +382,10 @@ fn stateless(options: &MountOptions, addresses: &[SocketAddr], identity: &str) -
 }
 
 /// How to mount with version 4.
-fn stateful(options: &MountOptions, address: SocketAddr, identity: &str) -> v4::Connect {
+fn stateful(reactor: &Reactor, options: &MountOptions, address: SocketAddr, identity: &str) -> v4::Connect {
     let machine = machine();
     // Two processes with the same identity must not take each other's open files.
-    let process = std::process::id();
-    let instance = RandomState::new().hash_one((UNIX_EPOCH.elapsed().unwrap_or_default(), process));
+    let (process, instance) = (reactor.process(), reactor.random());
     v4::Connect {
         address,
         export: options.export.clone(),

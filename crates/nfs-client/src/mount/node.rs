@@ -147,7 +147,10 @@ impl Nodes {
 
     /// Files with data that are not stable at the server.
     pub(super) fn busy(&self) -> Vec<Rc<Node>> {
-        self.nodes.borrow().values().filter(|node| !node.is_idle()).cloned().collect()
+        let nodes = self.nodes.borrow();
+        let mut busy: Vec<_> = nodes.values().filter(|node| !node.is_idle()).cloned().collect();
+        busy.sort_unstable_by_key(|node| node.handle);
+        busy
     }
 
     /// One of those that have it open lets go of it. Returns what the last one could not make stable.

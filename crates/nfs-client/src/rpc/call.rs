@@ -82,13 +82,13 @@ impl Rpc {
             }
             // Reading the clock shows in the cost of a call: a request that waited for nothing leaves about now.
             waited |= counting.transmissions.get() > 0 || call.since.is_some();
-            let now = if waited { Instant::now() } else { counting.began };
+            let now = if waited { inner.reactor.now() } else { counting.began };
             let until = (now + inner.options.timeout).min(deadline);
             let sent = match connection.send(&place, call.payload, &message, until) {
                 Sent::Queued(bytes) => bytes,
                 Sent::Direct => {
                     let sent = connection.send_from(&place, call.payload, &message, deadline).await;
-                    place.wait_until((Instant::now() + inner.options.timeout).min(deadline));
+                    place.wait_until((inner.reactor.now() + inner.options.timeout).min(deadline));
                     sent
                 }
             };
@@ -127,7 +127,7 @@ impl Rpc {
                     }
                 }
                 Taken::TimedOut => {
-                    if Instant::now() >= deadline {
+                    if inner.reactor.now() >= deadline {
                         break RpcError::TimedOut;
                     }
                     inner.event(Event::Retransmission);
@@ -212,7 +212,7 @@ struct Counting<'c> {
 impl<'c> Counting<'c> {
     fn new(rpc: &'c Rpc, call: &'c Call<'c>) -> Self {
         rpc.0.counters.begun();
-        let began = call.since.unwrap_or_else(Instant::now);
+        let began = call.since.unwrap_or_else(|| rpc.0.reactor.now());
         let (transmissions, bytes_sent, counted) = Default::default();
         Self { rpc, call, began, transmissions, bytes_sent, counted }
     }
@@ -231,7 +231,7 @@ impl<'c> Counting<'c> {
 
     fn done(&self, connection: &Connection, place: &PendingCall<'_>, failed: Option<&RpcError>) {
         let times = connection.times(place);
-        let end = times.received.unwrap_or_else(Instant::now);
+        let end = times.received.unwrap_or_else(|| self.rpc.0.reactor.now());
         let sent = times.sent.unwrap_or(end).clamp(self.began, end.max(self.began));
         let rtt_ns = end.saturating_duration_since(sent).as_nanos() as u64;
         let queue_ns = (sent - self.began).as_nanos() as u64;
@@ -263,7 +263,7 @@ impl Drop for Counting<'_> {
         self.rpc.0.counters.ended();
         // Given up by its caller: a call that was sent is one without success.
         if !self.counted.get() && self.transmissions.get() > 0 {
-            let took = self.began.elapsed().as_nanos() as u64;
+            let took = self.rpc.0.reactor.now().saturating_duration_since(self.began).as_nanos() as u64;
             self.count(|counters| {
                 counters.execute_ns += took;
                 counters.errors += 1;

@@ -109,10 +109,10 @@ impl Connection {
             fd: RefCell::new(None),
             link: Cell::new(Link::Down),
             generation: Cell::new(0),
-            heard: Cell::new(Instant::now()),
+            heard: Cell::new(reactor.now()),
             error: RefCell::new(None),
             changed: Waiters::default(),
-            pending: RefCell::new(Pending::new(dial::first_xid())),
+            pending: RefCell::new(Pending::new(dial::first_xid(reactor))),
             outgoing: RefCell::default(),
             incoming: RefCell::new(Incoming::new()),
             marked: Cell::new(false),
@@ -295,7 +295,7 @@ impl Connection {
         if outgoing.unstamped.is_empty() {
             return;
         }
-        let now = Instant::now();
+        let now = self.reactor.now();
         let mut pending = self.pending.borrow_mut();
         for xid in outgoing.unstamped.drain(..) {
             if let Some(entry) = pending.get(xid) {

@@ -63,7 +63,7 @@ pub(super) struct Doubt {
 
 impl Doubt {
     pub(super) fn new(rpc: &Rpc) -> Self {
-        Self { history: History::default(), begun: Instant::now(), generations: rpc.generations() }
+        Self { history: History::default(), begun: rpc.reactor().now(), generations: rpc.generations() }
     }
 
     /// Whether `result` is an error that a repetition may have brought about.
@@ -105,7 +105,11 @@ impl Doubt {
             None => client.getattr(&handle).await?,
         };
         let parent = client.getattr(directory).await?;
-        let recent = is_within(attributes.changed, parent.modified, self.begun.elapsed());
+        let recent = is_within(
+            attributes.changed,
+            parent.modified,
+            client.export.rpc().reactor().now().saturating_duration_since(self.begun),
+        );
         Ok(recent.then_some((handle, attributes)))
     }
 

@@ -1,7 +1,6 @@
 //! CLOSE and OPEN_DOWNGRADE.
 
 use std::rc::Rc;
-use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::{
     CloseArgs, CloseOk, Nfsstat4, OpenDowngradeArgs, OpenDowngradeOk, Opnum, SHARE_DENY_NONE, Stateid4,
@@ -77,7 +76,7 @@ impl Inner {
                     if state.stateid.get() != used {
                         continue;
                     }
-                    if outdated.again(Instant::now()).is_err() {
+                    if outdated.again(self.reactor.now()).is_err() {
                         return Err(NfsError::V4(status));
                     }
                     if self.files.opening.get() == 0 {

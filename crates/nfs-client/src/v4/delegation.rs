@@ -111,11 +111,16 @@ impl Delegations {
     }
 
     pub(super) fn handles(&self) -> Vec<Handle> {
-        self.held.borrow().keys().copied().collect()
+        let mut handles: Vec<Handle> = self.held.borrow().keys().copied().collect();
+        handles.sort_unstable();
+        handles
     }
 
     pub(super) fn stateids(&self) -> Vec<(Handle, Stateid4)> {
-        self.held.borrow().iter().map(|(handle, held)| (*handle, held.delegation.stateid)).collect()
+        let held = self.held.borrow();
+        let mut all: Vec<_> = held.iter().map(|(handle, held)| (*handle, held.delegation.stateid)).collect();
+        all.sort_unstable_by_key(|(handle, _)| *handle);
+        all
     }
 
     fn insert(&self, handle: Handle, held: Entry) {
@@ -279,7 +284,9 @@ impl Inner {
         let some: Vec<Handle> = {
             let all = self.delegations.held.borrow();
             let of_kind = all.iter().filter(|(_, held)| !held.leaving && wanted(held.delegation.kind));
-            of_kind.map(|(handle, _)| *handle).skip(keep as usize).collect()
+            let mut some: Vec<Handle> = of_kind.map(|(handle, _)| *handle).collect();
+            some.sort_unstable();
+            some.split_off(some.len().min(keep as usize))
         };
         for handle in some {
             self.counters.event(Event::DelegationRecalled);

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use benchmaster_nfs_proto::v4::{
     BindConnToSessionArgs, BindConnToSessionOk, Bitmap4, CREATE_SESSION_CONN_BACK_CHAN, CallbackSecParms4,
@@ -39,7 +39,7 @@ impl Inner {
         let introduced =
             if self.has_sessions() { self.introduce().await } else { self.set_client_id().await };
         introduced.map_err(ConnectError::Client)?;
-        self.renewed.set(Instant::now());
+        self.renewed.set(self.reactor.now());
         let export = |reason| ConnectError::Export {
             export: String::from_utf8_lossy(&self.options.export).into_owned(),
             reason,
@@ -149,7 +149,7 @@ impl Inner {
         limits.max_write = fore.maxrequestsize.saturating_sub(ROOM / 4).min(io(options.wsize));
         self.back.limits.set((limits.max_read, limits.max_write));
         self.slots.renew(ok.sessionid, fore.maxrequests.min(options.slots.max(1)));
-        self.renewed.set(Instant::now());
+        self.renewed.set(self.reactor.now());
         Ok(())
     }
 
@@ -240,7 +240,7 @@ impl Inner {
         let confirm = async || self.ask::<()>(kind, None, Opnum::SETCLIENTID_CONFIRM, &args).await;
         self.patiently(confirm).await?;
         self.client.set(ok.clientid);
-        self.renewed.set(Instant::now());
+        self.renewed.set(self.reactor.now());
         Ok(())
     }
 

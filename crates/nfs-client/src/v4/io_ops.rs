@@ -10,6 +10,7 @@ use benchmaster_nfs_proto::v4::{
 use super::Inner;
 use super::attrs::{self, Encoded};
 use super::compound::Failure;
+use super::lock::LOST;
 use super::need::Need;
 use super::request::{Kind, Retry};
 use super::state::{File, OpenState};
@@ -21,18 +22,27 @@ use crate::rpc::land;
 use crate::types::{Attributes, Handle, Range, Read, SetAttributes, Stability, Verifier, Written};
 
 impl Inner {
-    /// The stateid to read or write a file with: that of a delegation, else of the open (Linux:
-    /// `nfs4_select_rw_stateid`).
-    pub(super) fn select(&self, state: &OpenState, access: u32) -> NfsResult<Stateid4> {
+    /// The stateid to read or write a file with: that of a delegation, else of its locks, else of the open (Linux:
+    /// `nfs4_select_rw_stateid`). With that of its locks the server refuses what comes after it gave them to another.
+    ///
+    /// # Errors
+    /// When the open or locks that were held were lost: others may have changed what they protected.
+    pub(super) fn select(&self, file: &File, access: u32) -> NfsResult<Stateid4> {
+        let state = &file.state;
         if let Some(why) = state.lost.get() {
             return Err(NfsError::StateLost(why));
+        }
+        let locks = file.locks();
+        if locks.as_ref().is_some_and(|locks| locks.lost.get()) {
+            return Err(LOST);
         }
         // Handles are large: not copied where there are no delegations to look up.
         let delegated = match self.delegations.is_empty() {
             true => None,
             false => self.delegations.for_access(&state.handle.get(), access),
         };
-        Ok(self.for_data(delegated.unwrap_or_else(|| state.stateid.get())))
+        let locked = || locks.filter(|locks| !locks.held.borrow().is_empty())?.stateid.get();
+        Ok(self.for_data(delegated.or_else(locked).unwrap_or_else(|| state.stateid.get())))
     }
 
     /// Whether to try again after an operation with this stateid failed, after what has to be done before.
@@ -92,9 +102,12 @@ impl Inner {
         let mut retry: Option<Retry> = None;
         loop {
             let epoch = self.recovery.epoch();
-            let stateid = self.select(&file.state, access)?;
+            let stateid = self.select(file, access)?;
             let result = perform(stateid).await;
             let Err(NfsError::V4(status)) = &result else { return result };
+            if let Some(locks) = file.locks() {
+                self.lock_gone(&locks, stateid, *status, epoch).await?;
+            }
             let retry = retry.get_or_insert_with(|| Retry::new(self));
             if !self.stateid_refused(&file.state, stateid, *status, epoch, retry).await? {
                 return result;
@@ -203,7 +216,7 @@ impl Inner {
             // Only a change of size is I/O (RFC 7530 §16.32.3).
             let stateid = match (set.size, open) {
                 (None, _) => Stateid4::ANONYMOUS,
-                (Some(_), Some(file)) => self.select(&file.state, SHARE_ACCESS_WRITE)?,
+                (Some(_), Some(file)) => self.select(file, SHARE_ACCESS_WRITE)?,
                 (Some(_), None) => {
                     let delegated = self.delegations.for_access(handle, SHARE_ACCESS_WRITE);
                     delegated.map_or(Stateid4::ANONYMOUS, |stateid| self.for_data(stateid))

@@ -21,16 +21,16 @@ impl Inner {
         self.reactor.spawn(async move {
             loop {
                 let Some(due) = open(&this).map(|inner| inner.renewal_due()) else { return };
-                if Instant::now() < due {
+                if reactor.now() < due {
                     // Short sleeps, so that the task ends soon after the client.
-                    reactor.sleep_until(due.min(Instant::now() + Duration::from_millis(500))).await;
+                    reactor.sleep_until(due.min(reactor.now() + Duration::from_millis(500))).await;
                     continue;
                 }
                 let Some(inner) = open(&this) else { return };
                 if inner.recovery.is_running() {
                     let _ = inner.recovered().await;
                 }
-                let begun = Instant::now();
+                let begun = reactor.now();
                 match inner.renew(false).await {
                     Ok(()) => inner.counters.event(Event::LeaseRenewed),
                     Err(NfsError::V4(Nfsstat4::CB_PATH_DOWN)) => inner.call_back_lost().await,
@@ -58,7 +58,7 @@ impl Inner {
         let args = RenewArgs { clientid: self.client.get() };
         let result = self.ask(kind, None, Opnum::RENEW, &args).await;
         if matches!(result, Ok(()) | Err(NfsError::V4(Nfsstat4::CB_PATH_DOWN))) {
-            self.renewed.set(Instant::now());
+            self.renewed.set(self.reactor.now());
         }
         result
     }

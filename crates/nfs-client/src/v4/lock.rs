@@ -1,7 +1,6 @@
 //! LOCK, LOCKU, and what goes with them.
 
 use std::rc::Rc;
-use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::{
     ExistLockOwner4, FreeStateidArgs, LockArgs, LockRes, LockType4, Locker4, LockuArgs, LockuOk, MAXFILELEN,
@@ -20,7 +19,7 @@ use crate::ops::v4 as ops;
 use crate::protocol::NfsResult;
 use crate::types::{Attributes, LockKind, Range};
 
-const LOST: NfsError = NfsError::StateLost("locks of the file were lost");
+pub(super) const LOST: NfsError = NfsError::StateLost("locks of the file were lost");
 
 #[derive(Debug, Clone, Copy)]
 struct Request {
@@ -51,6 +50,7 @@ impl Inner {
         wait: bool,
     ) -> NfsResult<Option<Attributes>> {
         let state = &file.state;
+        file.locker.set(owner);
         let lock = match state.locks_of(owner) {
             Some(lock) => lock,
             None => {
@@ -110,19 +110,33 @@ impl Inner {
         if retry.after(self, status, epoch).await? {
             return Ok(true);
         }
+        self.lock_gone(lock, used, status, epoch).await?;
+        self.stateid_refused(state, used, status, epoch, retry).await
+    }
+
+    /// What was refused was the stateid of locks: they are gone, the open perhaps not.
+    ///
+    /// # Errors
+    /// [`LOST`], if so.
+    pub(super) async fn lock_gone(
+        self: &Rc<Self>,
+        lock: &Rc<LockState>,
+        used: Stateid4,
+        status: Nfsstat4,
+        epoch: u64,
+    ) -> NfsResult<()> {
         let of_lock = lock.stateid.get().is_some_and(|stateid| stateid.other == used.other);
         let gone = matches!(status, Nfsstat4::BAD_STATEID | Nfsstat4::ADMIN_REVOKED);
-        if of_lock && gone && epoch == self.recovery.epoch() {
-            // The locks are gone, the open perhaps not.
-            self.counters.event(Event::StateLost);
-            lock.forget();
-            lock.lost.set(true);
-            if self.has_sessions() && status == Nfsstat4::ADMIN_REVOKED {
-                let _ = self.free(used, false).await;
-            }
-            return Err(LOST);
+        if !(of_lock && gone && epoch == self.recovery.epoch()) {
+            return Ok(());
         }
-        self.stateid_refused(state, used, status, epoch, retry).await
+        self.counters.event(Event::StateLost);
+        lock.forget();
+        lock.lost.set(true);
+        if self.has_sessions() && status == Nfsstat4::ADMIN_REVOKED {
+            let _ = self.free(used, false).await;
+        }
+        Err(LOST)
     }
 
     /// LOCK, when it is our turn (4.0).
@@ -326,7 +340,7 @@ impl Inner {
         }
         for lock in locks {
             let turn = self.turn_of(&lock.owner).await?;
-            let elsewhere = self.files.all().iter().any(|state| state.locks_of(lock.number).is_some());
+            let elsewhere = self.files.any(|state| state.locks_of(lock.number).is_some());
             if elsewhere {
                 turn.settle::<()>(&Err(NfsError::V4(Nfsstat4::BAD_SEQID)), false);
                 continue;
@@ -409,7 +423,7 @@ impl Inner {
                 Err(NfsError::V4(Nfsstat4::DELAY)) => {}
                 result => return result.map(drop),
             }
-            let at = delay.again(Instant::now())?;
+            let at = delay.again(self.reactor.now())?;
             self.counters.event(Event::Delay);
             self.reactor.sleep_until(at).await;
         }

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use benchmaster_nfs_proto::v4::{
     AccessArgs, AccessOk, Bitmap4, Createhow4, Creatverfattr, GetattrOk, Nfsstat4, OPEN_RESULT_CONFIRM,
@@ -271,7 +271,7 @@ impl Inner {
             if files.opening.get() <= files.waiting.get() {
                 return;
             }
-            let Ok(at) = delay.again(Instant::now()) else { return };
+            let Ok(at) = delay.again(self.reactor.now()) else { return };
             self.reactor.sleep_until(at).await;
             drop(waiting);
         }
@@ -459,10 +459,11 @@ fn rest_of_open(
 
 impl Client {
     /// Opens at the server a file that was opened here only, under a delegation that is about to be returned
-    /// (CLAIM_DELEGATE_CUR; by filehandle from 4.1 on). Counted as `OPEN_NOATTR`.
+    /// (CLAIM_DELEGATE_CUR; by filehandle from 4.1 on). Counted as `OPEN_NOATTR`. If the delegation was revoked, or lost in a
+    /// restart of the server, it is opened like any other file.
     ///
     /// # Errors
-    /// [`NfsError::StateLost`] when there is no delegation; those of OPEN.
+    /// [`NfsError::StateLost`] when there is no delegation any more and the name refers to another file; those of OPEN.
     pub async fn open_claim_delegate_cur(
         &self,
         handle: &Handle,
@@ -471,20 +472,38 @@ impl Client {
         how: &OpenHow,
     ) -> NfsResult<File> {
         let inner = &self.0;
-        let stateid =
-            inner.delegations.any_stateid(handle).ok_or(NfsError::StateLost("there is no delegation"))?;
-        let claim = if inner.has_sessions() {
-            Claim::DelegateCurHandle(handle, stateid)
-        } else {
-            Claim::DelegateCur(directory, name, stateid)
-        };
-        let request = Request {
-            claim,
-            access: access_of(how),
-            how: Openflag4::NoCreate,
-            attributes: false,
-            recovery: false,
-        };
-        inner.open_with(&request, Some((directory, name)), &mut Reply::default()).await
+        loop {
+            let stateid = inner.delegations.any_stateid(handle);
+            let claim = match stateid {
+                Some(stateid) if inner.has_sessions() => Claim::DelegateCurHandle(handle, stateid),
+                Some(stateid) => Claim::DelegateCur(directory, name, stateid),
+                None => Claim::Name(directory, name),
+            };
+            let request = Request {
+                claim,
+                access: access_of(how),
+                how: Openflag4::NoCreate,
+                attributes: false,
+                recovery: false,
+            };
+            let result = inner.open_with(&request, Some((directory, name)), &mut Reply::default()).await;
+            match (stateid, result) {
+                (
+                    Some(stateid),
+                    Err(NfsError::V4(
+                        Nfsstat4::BAD_STATEID
+                        | Nfsstat4::STALE_STATEID
+                        | Nfsstat4::EXPIRED
+                        | Nfsstat4::ADMIN_REVOKED
+                        | Nfsstat4::DELEG_REVOKED,
+                    )),
+                ) => inner.delegations.revoked(handle, &stateid, &inner.counters),
+                (None, Ok(file)) if file.handle() != *handle => {
+                    inner.close(file).await?;
+                    return Err(NfsError::StateLost("the name now refers to another file"));
+                }
+                (_, result) => return result,
+            }
+        }
     }
 }

@@ -338,7 +338,9 @@ impl Inner {
             return;
         }
         let while_ = self.lease.get() / 4;
-        let old = recovery.acted.get().is_none_or(|at| at.elapsed() > while_.max(Duration::from_millis(100)));
+        let old = recovery.acted.get().is_none_or(|at| {
+            self.reactor.now().saturating_duration_since(at) > while_.max(Duration::from_millis(100))
+        });
         let new = if old { flags } else { flags & !recovery.flags.get() };
         recovery.flags.set(flags);
         let mut need = Need::default();
@@ -359,7 +361,7 @@ impl Inner {
             need = need.and(Need::BACK);
         }
         if need != Need::default() {
-            recovery.acted.set(Some(Instant::now()));
+            recovery.acted.set(Some(self.reactor.now()));
             self.demand(need, recovery.epoch());
         }
     }

@@ -422,14 +422,14 @@ impl Inner {
         if recovery || !self.recovery.is_running() {
             return Ok(None);
         }
-        let since = Instant::now();
+        let since = self.reactor.now();
         self.recovered().await?;
         Ok(Some(since))
     }
 
     /// Waits for a slot; `since` becomes when this began.
     async fn wait_for_slot(self: &Rc<Self>, recovery: bool, since: &mut Option<Instant>) -> NfsResult<Slot> {
-        *since = Some(self.pass(recovery).await?.unwrap_or_else(Instant::now));
+        *since = Some(self.pass(recovery).await?.unwrap_or_else(|| self.reactor.now()));
         if let Some(slot) = self.slots.take_now(recovery) {
             return Ok(slot);
         }
@@ -437,7 +437,7 @@ impl Inner {
         // Every request on a slot ends some time, and a slot that does not come back costs the session: here at the
         // latest.
         let options = self.rpc.options();
-        let deadline = Instant::now() + options.timeout * (options.retransmissions + 1);
+        let deadline = self.reactor.now() + options.timeout * (options.retransmissions + 1);
         match self.reactor.until(deadline, self.slots.take(recovery)).await {
             Some(Some(slot)) => Ok(slot),
             Some(None) => Err(RpcError::Closed.into()),

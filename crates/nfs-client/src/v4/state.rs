@@ -352,6 +352,8 @@ impl OpenState {
 pub struct File {
     pub(super) state: Rc<OpenState>,
     pub(super) access: u32,
+    /// The owner of its locks; 0 before the first one.
+    pub(super) locker: Cell<u64>,
     /// Its count was taken back.
     pub(super) done: Cell<bool>,
 }
@@ -360,7 +362,7 @@ impl File {
     /// One more user of a state.
     pub(super) fn new(state: Rc<OpenState>, access: u32) -> Self {
         state.opened(access);
-        Self { state, access, done: Cell::new(false) }
+        Self { state, access, locker: Cell::new(0), done: Cell::new(false) }
     }
 
     /// Filehandle of the open file.
@@ -371,6 +373,11 @@ impl File {
     /// Stateid of the open.
     pub fn stateid(&self) -> Stateid4 {
         self.state.stateid.get()
+    }
+
+    /// Its locks, if it ever had one.
+    pub(super) fn locks(&self) -> Option<Rc<LockState>> {
+        Some(self.locker.get()).filter(|locker| *locker != 0).and_then(|locker| self.state.locks_of(locker))
     }
 
     pub(super) fn finish(&self) {
@@ -491,8 +498,16 @@ impl Files {
         open.insert((owner.name, handle), state.clone());
     }
 
+    /// All of them, in an order that is the same in every run.
     pub(super) fn all(&self) -> Vec<Rc<OpenState>> {
-        self.open.borrow().values().cloned().collect()
+        let mut all: Vec<_> = self.open.borrow().iter().map(|(key, state)| (*key, state.clone())).collect();
+        all.sort_unstable_by_key(|(key, _)| *key);
+        all.into_iter().map(|(_, state)| state).collect()
+    }
+
+    /// Whether one of them is such.
+    pub(super) fn any(&self, is: impl FnMut(&Rc<OpenState>) -> bool) -> bool {
+        self.open.borrow().values().any(is)
     }
 }
 

@@ -4,9 +4,8 @@ use std::rc::Rc;
 
 use super::{Mount, Node, parts};
 use crate::cache::Name;
-use crate::error::NfsError;
+use crate::mount::ClientFile;
 use crate::mount::node::Slot;
-use crate::mount::{Client, ClientFile};
 use crate::protocol::{NfsResult, Protocol};
 use crate::types::Handle;
 
@@ -87,19 +86,7 @@ impl Mount {
             return Ok(open.clone());
         }
         let Slot { how, directory, name, .. } = slot;
-        let file = match self.0.client.delegation(&node.handle) {
-            Some(_) => self.0.client.open_delegated(&node.handle, directory, name, how).await?,
-            // It was revoked: what was open here only is opened like any other file, if it is still there.
-            None => {
-                let opened = self.0.client.open(directory, name, how).await?.file;
-                if Client::handle(&opened) != node.handle {
-                    self.0.client.close(opened).await?;
-                    return Err(NfsError::StateLost("the name now refers to another file"));
-                }
-                opened
-            }
-        };
-        let file = Rc::new(file);
+        let file = Rc::new(self.0.client.open_delegated(&node.handle, directory, name, how).await?);
         *slot.open.borrow_mut() = Some(file.clone());
         self.lock_there(node, slot).await?;
         Ok(file)

@@ -137,7 +137,7 @@ impl Mount {
     async fn hold_back(&self, may_go_on: impl Fn() -> bool) -> NfsResult<()> {
         let Some(cache) = &self.0.cache else { return Ok(()) };
         let flusher = &cache.flusher;
-        let since = Instant::now();
+        let since = self.0.reactor.now();
         flusher.waiting.set(flusher.waiting.get() + 1);
         let mut result = Ok(());
         while !may_go_on() {
@@ -151,7 +151,10 @@ impl Mount {
             }
         }
         flusher.waiting.set(flusher.waiting.get() - 1);
-        cache.counts.add(CacheCount::Throttled, since.elapsed().as_nanos() as u64);
+        cache.counts.add(
+            CacheCount::Throttled,
+            self.0.reactor.now().saturating_duration_since(since).as_nanos() as u64,
+        );
         result
     }
 
@@ -183,9 +186,11 @@ impl Mount {
             return;
         }
         let last = cache.flusher.gave_way.get();
-        if self.0.options.paging.send_lock || last.is_none_or(|last| last.elapsed() >= SLICE) {
+        if self.0.options.paging.send_lock
+            || last.is_none_or(|last| self.0.reactor.now().saturating_duration_since(last) >= SLICE)
+        {
             self.0.reactor.yield_now().await;
-            cache.flusher.gave_way.set(Some(Instant::now()));
+            cache.flusher.gave_way.set(Some(self.0.reactor.now()));
         }
     }
 

@@ -14,7 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Connection, Link};
 use crate::counters::Event;
-use crate::reactor::EventFlags;
+use crate::reactor::{EventFlags, Reactor};
 use crate::rpc::outgoing::Message;
 use crate::rpc::pending::State;
 use crate::rpc::{LEAST_TO_CONNECT, Transport};
@@ -26,11 +26,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Where the transaction numbers of a new connection begin: another place for each, so that a server's cache of replies
 /// does not take a call for an earlier one of another connection.
-pub(super) fn first_xid() -> u32 {
+pub(super) fn first_xid(reactor: &Reactor) -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let since_epoch = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-    let start = (since_epoch.as_micros() as u32).wrapping_mul(0x9e37_79b9);
-    start ^ (std::process::id() << 16) ^ NEXT.fetch_add(0x0100_0001, Ordering::Relaxed)
+    if let Some(world) = reactor.world() {
+        return world.random() as u32;
+    }
+    let start = (reactor.since_epoch().as_micros() as u32).wrapping_mul(0x9e37_79b9);
+    start ^ (reactor.process() << 16) ^ NEXT.fetch_add(0x0100_0001, Ordering::Relaxed)
 }
 
 impl Connection {
@@ -71,7 +73,7 @@ impl Connection {
                 if connection.is_closed() {
                     return;
                 }
-                connection.look_for_late(Instant::now());
+                connection.look_for_late(reactor.now());
             }
         });
     }
@@ -94,6 +96,28 @@ impl Connection {
 
     /// Makes the connection.
     async fn dial(self: &Rc<Self>) -> io::Result<()> {
+        let fd = match self.reactor.world() {
+            None => self.dial_address().await?,
+            Some(world) => {
+                let fd = world.connect(self.address, self.transport)?;
+                self.registration.watch(std::os::fd::AsFd::as_fd(&fd), EventFlags::IN)?;
+                fd
+            }
+        };
+        if self.is_closed() {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        self.registration.change(std::os::fd::AsFd::as_fd(&fd), EventFlags::IN)?;
+        self.incoming.borrow_mut().clear();
+        *self.fd.borrow_mut() = Some(fd);
+        let generation = self.generation.get() + 1;
+        self.generation.set(generation);
+        self.counters.event(if generation == 1 { Event::Connect } else { Event::Reconnect });
+        self.set_link(Link::Up);
+        Ok(())
+    }
+
+    async fn dial_address(self: &Rc<Self>) -> io::Result<OwnedFd> {
         let (kind, protocol) = match self.transport {
             Transport::Tcp => (Type::STREAM, Protocol::TCP),
             Transport::Udp => (Type::DGRAM, Protocol::UDP),
@@ -109,7 +133,7 @@ impl Connection {
             Ok(()) => self.registration.watch(std::os::fd::AsFd::as_fd(&socket), watched)?,
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {
                 self.registration.watch(std::os::fd::AsFd::as_fd(&socket), watched)?;
-                let deadline = Instant::now() + self.timeout.max(LEAST_TO_CONNECT);
+                let deadline = self.reactor.now() + self.timeout.max(LEAST_TO_CONNECT);
                 let connected = std::future::poll_fn(|context| {
                     match (socket.take_error(), socket.peer_addr()) {
                         (Ok(Some(error)) | Err(error), _) => return Poll::Ready(Err(error)),
@@ -127,18 +151,7 @@ impl Connection {
             }
             Err(error) => return Err(error),
         }
-        if self.is_closed() {
-            return Err(io::ErrorKind::NotConnected.into());
-        }
-        let fd = OwnedFd::from(socket);
-        self.registration.change(std::os::fd::AsFd::as_fd(&fd), EventFlags::IN)?;
-        self.incoming.borrow_mut().clear();
-        *self.fd.borrow_mut() = Some(fd);
-        let generation = self.generation.get() + 1;
-        self.generation.set(generation);
-        self.counters.event(if generation == 1 { Event::Connect } else { Event::Reconnect });
-        self.set_link(Link::Up);
-        Ok(())
+        Ok(socket.into())
     }
 
     /// Why there is no connection.
@@ -157,7 +170,7 @@ impl Connection {
         let mut e = Encoder::new();
         message(&mut e, Bulk::Bytes(payload));
         if let Some(entry) = self.pending.borrow_mut().get(xid) {
-            entry.sent = Some(Instant::now());
+            entry.sent = Some(self.reactor.now());
         }
         if let Ok(n) = self.with_fd(|fd| Ok(send(fd, e.buffer(), SendFlags::DONTWAIT)?)) {
             self.outgoing.borrow_mut().bytes += n as u64;

@@ -134,7 +134,7 @@ impl Connection {
             }
         }
         incoming.landing = None;
-        let now = Instant::now();
+        let now = self.reactor.now();
         self.heard.set(now);
         if let Some(entry) = self.pending.borrow_mut().get(xid) {
             entry.state = State::Idle;
@@ -183,7 +183,7 @@ impl Connection {
             Ok(Some(0)) if self.transport == Transport::Tcp => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(Some(n)) => {
                 incoming.bytes += n as u64;
-                let now = Instant::now();
+                let now = self.reactor.now();
                 self.heard.set(now);
                 match self.transport {
                     Transport::Tcp => {
