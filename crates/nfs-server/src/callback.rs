@@ -8,12 +8,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::shared::Shared;
 use crate::state::{Callback, ClientId, ConnectionId, Effects, State};
 
 mod dial;
@@ -79,7 +81,8 @@ impl Callbacks {
     /// Sends, waits, repeats, until [`Callbacks::stop`]: the body of the background thread. `instance` is the server's
     /// number in file handles; `apply` carries out what the answers lead to.
     pub fn run(&self, state: &State, instance: u32, apply: impl Fn(&mut Effects)) -> io::Result<()> {
-        worker::Worker::new(self, state, instance, apply)?.run()
+        let host = Borrowed { callbacks: self, state, instance, apply };
+        worker::Worker::new(host, Instant::now())?.run()
     }
 
     /// Ends [`Callbacks::run`].
@@ -96,5 +99,74 @@ impl Callbacks {
     fn ring(&self) {
         // Fails only when the counter is full, and then the thread is awake anyway.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+}
+
+/// Callbacks of a server without threads ([`Shared::detached`]), done step by step at times that the caller says.
+pub struct Stepper(worker::Worker<Arc<Shared>>);
+
+impl std::fmt::Debug for Stepper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Stepper")
+    }
+}
+
+impl Stepper {
+    /// Nothing sent yet.
+    ///
+    /// # Errors
+    /// When the kernel has no descriptors left.
+    pub fn new(server: Arc<Shared>, now: Instant) -> io::Result<Self> {
+        worker::Worker::new(server, now).map(Self)
+    }
+
+    /// Sends what is due, takes the replies that came, and gives up what had no reply in time. Only calls over clients' own
+    /// connections are answered: replies over connections that the server opens are not looked for.
+    pub fn step(&mut self, now: Instant) {
+        self.0.step(now);
+    }
+}
+
+impl worker::Host for Arc<Shared> {
+    fn callbacks(&self) -> &Callbacks {
+        &self.callbacks
+    }
+
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn instance(&self) -> u32 {
+        self.instance
+    }
+
+    fn apply(&self, effects: &mut Effects) {
+        Shared::apply(self, effects);
+    }
+}
+
+/// What the background thread belongs to.
+struct Borrowed<'c, A> {
+    callbacks: &'c Callbacks,
+    state: &'c State,
+    instance: u32,
+    apply: A,
+}
+
+impl<A: Fn(&mut Effects)> worker::Host for Borrowed<'_, A> {
+    fn callbacks(&self) -> &Callbacks {
+        self.callbacks
+    }
+
+    fn state(&self) -> &State {
+        self.state
+    }
+
+    fn instance(&self) -> u32 {
+        self.instance
+    }
+
+    fn apply(&self, effects: &mut Effects) {
+        (self.apply)(effects);
     }
 }

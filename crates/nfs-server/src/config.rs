@@ -36,6 +36,8 @@ pub struct ServerConfig {
     pub null_data: bool,
     /// Steps in which change attribute and times move (as of servers with coarse clocks); `None`: every change counts.
     pub change_granularity: Option<Duration>,
+    /// Whether [`Shared::lose_power`](crate::shared::Shared::lose_power) can lose data that is not stable.
+    pub volatile: bool,
     /// The disk that data and changes have to reach; `None`: memory is as stable as can be.
     pub disk: Option<DiskConfig>,
     /// Whether changes are answered when the disk has them, or at once.
@@ -119,6 +121,7 @@ impl Default for ServerConfig {
             write_delegations: false,
             null_data: false,
             change_granularity: None,
+            volatile: false,
             disk: None,
             export: ExportMode::Sync,
             rules: Vec::new(),

@@ -75,6 +75,7 @@ impl Exports {
             limit: Some(export.limit.unwrap_or(config.memory / 2)),
             null_data: config.null_data,
             change_granularity: config.change_granularity,
+            volatile: config.volatile,
         };
         let real = root.chain(others).map(|export| (export.path.as_str(), false, options(export)));
         pseudo.into_iter().chain(real).collect()

@@ -29,6 +29,7 @@ mod runs;
 mod space;
 mod table;
 mod types;
+mod volatile;
 mod xattr;
 
 #[cfg(test)]
@@ -44,6 +45,7 @@ use inode::{Body, Clock, Inode};
 use space::Space;
 use table::{Table, WriteGuard};
 use types::CAPACITY;
+use volatile::Volatile;
 
 /// Options of one file system.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +57,8 @@ pub struct FsConfig {
     pub null_data: bool,
     /// Steps in which times and the change attribute move.
     pub change_granularity: Option<Duration>,
+    /// Whether data that is not stable can be lost: costs a copy of what is overwritten.
+    pub volatile: bool,
 }
 
 /// A file system. Shared between threads.
@@ -67,6 +71,7 @@ pub struct FileSystem {
     /// Held while a directory may get another parent.
     renames: Mutex<()>,
     root: Node,
+    volatile: Option<Volatile>,
 }
 
 impl fmt::Debug for FileSystem {
@@ -105,6 +110,7 @@ impl FileSystem {
             hasher: DefaultHashBuilder::default(),
             renames: Mutex::new(()),
             root: Node { ino: 1, generation: 1 },
+            volatile: config.volatile.then(Volatile::default),
             config,
         }
     }

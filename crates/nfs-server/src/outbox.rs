@@ -56,13 +56,14 @@ impl Outbox {
     }
 
     /// What is to be sent.
-    pub(crate) fn take(&self) -> Vec<Vec<u8>> {
+    pub fn take(&self) -> Vec<Vec<u8>> {
         let mut queue = self.queue.lock();
         queue.bytes = 0;
         std::mem::take(&mut queue.messages)
     }
 
-    pub(crate) fn close(&self) {
+    /// The connection is over: nothing more is taken.
+    pub fn close(&self) {
         let mut queue = self.queue.lock();
         *queue = Queue { closed: true, ..Queue::default() };
     }

@@ -16,7 +16,6 @@ use crate::exports::Exports;
 use crate::mailbox::{Mailbox, Message};
 use crate::moment::Moment;
 use crate::net::{Datagrams, Listener, Worker};
-use crate::nlm;
 use crate::shared::{Identity, Shared};
 use crate::snapshot::{self, Meta};
 use crate::stats::{ClientIndex, Report};
@@ -57,7 +56,8 @@ impl Server {
         let mailboxes = (0..config.threads.max(1))
             .map(|_| Mailbox::new().map(Arc::new))
             .collect::<io::Result<Vec<_>>>()?;
-        let shared = Arc::new(Shared::new(config, exports, identity, address, portmap_address)?);
+        let shared =
+            Arc::new(Shared::new(config, exports, identity, address, portmap_address, Instant::now())?);
 
         let mut listeners = vec![Listener::new(listener, mailboxes.clone())?];
         let mut sockets = vec![Datagrams::new(socket)?];
@@ -211,12 +211,7 @@ fn housekeeping(shared: &Shared, stopping: &Stopping, mailboxes: &[Arc<Mailbox>]
     while !*stop {
         stopping.changed.wait_for(&mut stop, TICK);
         let now = Instant::now();
-        let mut effects = shared.state.tick(now);
-        nlm::tick(shared, &mut effects);
-        shared.apply(&mut effects);
-        if let Some(disk) = &shared.disk {
-            disk.tick(now);
-        }
+        shared.tick(now);
         for client in shared.injector.disconnects_due(now) {
             disconnect(mailboxes, client);
         }

@@ -16,6 +16,7 @@ use crate::exports::Exports;
 use crate::inject::Injector;
 use crate::moment::Moment;
 use crate::mount::mounts::Mounts;
+use crate::nlm;
 use crate::nlm::callback::{LockCallbacks, Patience};
 use crate::nlm::share::Shares;
 use crate::state::{Effect, Effects, State};
@@ -80,8 +81,8 @@ impl Shared {
         identity: Identity,
         address: SocketAddr,
         portmap: Option<SocketAddr>,
+        started: Instant,
     ) -> io::Result<Self> {
-        let started = Instant::now();
         Ok(Self {
             exports,
             state: State::new(&config, identity.boot, started, identity.known_clients),
@@ -117,9 +118,34 @@ impl Shared {
         let exports = Exports::new(&config, now.wall)?;
         let identity = Identity { instance, boot, known_clients: Vec::new() };
         let address = config.listen;
-        let mut detached = Self::new(config, exports, identity, address, None)?;
+        let mut detached = Self::new(config, exports, identity, address, None, now.instant)?;
         detached.lock_callbacks = LockCallbacks::new(Patience { tries: 0, ..Patience::default() });
         Ok(detached)
+    }
+
+    /// The server after a restart that kept its files and the names of its clients: what was only in memory is forgotten.
+    pub fn restarted(self, boot: u64, now: Instant) -> io::Result<Self> {
+        let known_clients = self.state.read().clients.known_clients();
+        let identity = Identity { instance: self.instance, boot, known_clients };
+        let mut restarted = Self::new(self.config, self.exports, identity, self.address, self.portmap, now)?;
+        restarted.lock_callbacks = self.lock_callbacks;
+        Ok(restarted)
+    }
+
+    /// The power goes: of data that is not stable each sector of 512 bytes is lost or not, as `random` has it. Returns how
+    /// many are lost. Files lose nothing unless [`ServerConfig::volatile`].
+    pub fn lose_power(&self, now: crate::fs::Time, random: &mut dyn FnMut() -> u64) -> u64 {
+        self.exports.list().iter().map(|export| export.fs.lose_power(now, random)).sum()
+    }
+
+    /// What is to be done about ten times a second: leases, recalls, locks that are not wanted any more, the disk.
+    pub fn tick(&self, now: Instant) {
+        let mut effects = self.state.tick(now);
+        nlm::tick(self, &mut effects);
+        self.apply(&mut effects);
+        if let Some(disk) = &self.disk {
+            disk.tick(now);
+        }
     }
 
     /// Carries out what state changes asked for. Call it with no lock held.

@@ -38,11 +38,18 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// How often an unanswered CB_NULL is sent over a dialled connection.
 const MAX_PROBES: u32 = 2;
 
-pub(super) struct Worker<'c, A> {
-    callbacks: &'c Callbacks,
-    state: &'c State,
-    instance: u32,
-    apply: A,
+/// What callbacks belong to.
+pub(super) trait Host {
+    fn callbacks(&self) -> &Callbacks;
+    fn state(&self) -> &State;
+    /// The server's number in file handles.
+    fn instance(&self) -> u32;
+    /// Carries out what answers lead to.
+    fn apply(&self, effects: &mut Effects);
+}
+
+pub(super) struct Worker<H> {
+    host: H,
     poll: OwnedFd,
     dials: Dials,
     waiting: VecDeque<Job>,
@@ -87,49 +94,45 @@ enum Sent {
     Never(Job),
 }
 
-impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
-    pub(super) fn new(
-        callbacks: &'c Callbacks,
-        state: &'c State,
-        instance: u32,
-        apply: A,
-    ) -> io::Result<Self> {
+impl<H: Host> Worker<H> {
+    pub(super) fn new(host: H, now: Instant) -> io::Result<Self> {
         let poll = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(&poll, &callbacks.wake, EventData::new_u64(WAKE), EventFlags::IN)?;
+        epoll::add(&poll, &host.callbacks().wake, EventData::new_u64(WAKE), EventFlags::IN)?;
         Ok(Self {
-            callbacks,
-            state,
-            instance,
-            apply,
+            host,
             poll,
             dials: Dials::default(),
             waiting: VecDeque::new(),
             flights: HashMap::new(),
             next_xid: 1,
             effects: Effects::new(),
-            next_sweep: Instant::now(),
+            next_sweep: now,
         })
     }
 
     pub(super) fn run(mut self) -> io::Result<()> {
-        while !self.callbacks.stop.load(Ordering::Acquire) {
+        while !self.host.callbacks().stop.load(Ordering::Acquire) {
             self.wait()?;
-            let now = Instant::now();
-            let inputs = std::mem::take(&mut *self.callbacks.inbox.lock());
-            for input in inputs {
-                match input {
-                    Input::Call(client, callback) => self.take(client, callback, now),
-                    Input::Reply(connection, message) => self.replied(Some(connection), None, &message, now),
-                }
-            }
-            self.sweep(now);
-            self.send(now);
-            if !self.effects.is_empty() {
-                (self.apply)(&mut self.effects);
-                self.effects.clear();
-            }
+            self.step(Instant::now());
         }
         Ok(())
+    }
+
+    /// Does what is due.
+    pub(super) fn step(&mut self, now: Instant) {
+        let inputs = std::mem::take(&mut *self.host.callbacks().inbox.lock());
+        for input in inputs {
+            match input {
+                Input::Call(client, callback) => self.take(client, callback, now),
+                Input::Reply(connection, message) => self.replied(Some(connection), None, &message, now),
+            }
+        }
+        self.sweep(now);
+        self.send(now);
+        if !self.effects.is_empty() {
+            self.host.apply(&mut self.effects);
+            self.effects.clear();
+        }
     }
 
     /// Waits for the next thing to do, and handles what dialled connections brought.
@@ -149,7 +152,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
         };
         for token in events {
             if token == WAKE {
-                let _ = rustix::io::read(&self.callbacks.wake, &mut [0u8; 8]);
+                let _ = rustix::io::read(&self.host.callbacks().wake, &mut [0u8; 8]);
                 continue;
             }
             let client = ClientId(token);
@@ -178,7 +181,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
         }
         // Somebody waits for attributes: before long the delegation is recalled instead.
         let asks = matches!(what, Callback::GetAttributes { .. });
-        let job = self.callbacks.timing.job;
+        let job = self.host.callbacks().timing.job;
         let deadline = now + if asks { job.min(ANSWER) } else { job };
         self.waiting.push_back(Job { client, what, not_before: now, deadline, attempts: 0, bound: None });
     }
@@ -195,7 +198,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
         if now >= self.next_sweep {
             self.next_sweep = now + STEP;
             self.release_dead_sessions(now);
-            let tables = self.state.clients();
+            let tables = self.host.state().clients();
             self.dials.retain(|client| tables.clients().callback_target(client).is_some());
             drop(tables);
             let lost = |flight: &Flight| {
@@ -286,13 +289,13 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
         let (client, effects) = (job.client, &mut self.effects);
         match job.what {
             Callback::Recall { stateid, .. } => {
-                let mut part = self.state.write_of(&stateid);
+                let mut part = self.host.state().write_of(&stateid);
                 let (clients, files) = part.split();
                 files.recall_answered(clients, client, stateid, status, now);
             }
             Callback::GetAttributes { stateid, .. } => {
                 let answer = attributes.filter(|_| status == Nfsstat4::OK);
-                let mut part = self.state.write_of(&stateid);
+                let mut part = self.host.state().write_of(&stateid);
                 part.files().attributes_answered(client, stateid, answer, now, effects);
             }
             Callback::Probe | Callback::NotifyLock { .. } => {}
@@ -300,7 +303,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
     }
 
     fn report_path(&self, client: ClientId, up: bool) {
-        self.state.all().clients().callback_probed(client, up);
+        self.host.state().all().clients().callback_probed(client, up);
     }
 
     /// Sends what is due.
@@ -324,7 +327,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
 
     fn send_one(&mut self, mut job: Job, now: Instant) -> Sent {
         let (minor, target, sessions) = {
-            let tables = self.state.clients();
+            let tables = self.host.state().clients();
             let clients = tables.clients();
             if clients.check(job.client).is_err() {
                 return Sent::Never(job);
@@ -344,7 +347,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
             let frame = Frame::Ident(target.ident);
             let message = match job.what {
                 Callback::Probe => message::null(xid, to),
-                _ => match message::compound(xid, to, frame, job.client, self.instance, &job.what) {
+                _ => match message::compound(xid, to, frame, job.client, self.host.instance(), &job.what) {
                     Some(message) => message,
                     None => return Sent::Never(job),
                 },
@@ -417,7 +420,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
                     })
                 });
                 let frame = Frame::Sequence { minor: back.minor, session: session.id(), claim, refers };
-                let message = message::compound(xid, to, frame, job.client, self.instance, &job.what);
+                let message = message::compound(xid, to, frame, job.client, self.host.instance(), &job.what);
                 let Some(message) = message.filter(|message| message.len() <= back.max_request as usize)
                 else {
                     back.release(claim, false);
@@ -445,7 +448,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
     }
 
     fn fly(&mut self, xid: u32, job: Job, path: Path, now: Instant) {
-        let timeout = now + self.callbacks.timing.reply;
+        let timeout = now + self.host.callbacks().timing.reply;
         self.flights.insert(xid, Flight { job, path, timeout });
     }
 

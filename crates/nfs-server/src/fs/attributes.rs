@@ -36,6 +36,9 @@ impl FileSystem {
         may_set(&inode, &before, who, set, size_checked)?;
         if *set != SetAttr::default() {
             self.apply(&mut inode, who, set, now);
+            if let Some(size) = set.size {
+                self.after_resize(file, size);
+            }
         }
         Ok(Changed { before, after: inode.attr(file.ino) })
     }

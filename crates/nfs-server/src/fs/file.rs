@@ -51,6 +51,7 @@ impl FileSystem {
                 content.size = content.size.max(end);
                 return Ok(true);
             }
+            self.before_write(file, content, offset..end);
             if content.overwrite(offset, data) {
                 return Ok(true);
             }
@@ -165,6 +166,7 @@ impl FileSystem {
                 content.size = content.size.max(to_offset + len);
                 return Ok(true);
             }
+            self.before_write(to, content, to_offset..to_offset + len);
             let needs = content.paste_needs(to_offset, &pieces);
             self.resize(content, needs, |content| content.paste(to_offset, len, &pieces))?;
             Ok(true)

@@ -55,6 +55,9 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>) -> Result<(), Nfss
         StableHow::DataSync => Stability::Data,
         _ => Stability::File,
     };
+    if stability > Stability::Memory {
+        fs.settle(node, args.offset..args.offset + len);
+    }
     call.on_disk(|| Access::Write { file: id, offset: args.offset, len, stability, grew });
     call.ok(&WriteOk {
         file_wcc: wcc(id.export, &changed),
@@ -71,6 +74,8 @@ pub(super) fn commit(call: &mut Call<'_>, args: CommitArgs<'_>) -> Result<(), Nf
     if attr.kind != Kind::Regular {
         return Err(Nfsstat3::INVAL);
     }
+    let (fs, node) = call.server.exports.file(id)?;
+    fs.commit(node);
     call.on_disk(|| Access::Commit { file: id });
     let file_wcc = WccData { before: None, after: call.post_op(id, &attr) };
     call.ok(&CommitOk { file_wcc, verf: call.server.boot.to_be_bytes() })

@@ -43,6 +43,9 @@ pub(crate) fn write(c: &mut Compound<'_>, args: WriteArgs<'_>) -> OpResult {
         StableHow4::DataSync => Stability::Data,
         _ => Stability::File,
     };
+    if stability > Stability::Memory {
+        fs.settle(node, args.offset..args.offset + len);
+    }
     c.on_disk(|| Access::Write { file, offset: args.offset, len, stability, grew });
     c.answer(&WriteOk { count: data.len() as u32, committed: args.stable, writeverf: c.write_verifier() })
 }
@@ -50,8 +53,9 @@ pub(crate) fn write(c: &mut Compound<'_>, args: WriteArgs<'_>) -> OpResult {
 /// COMMIT (RFC 7530 §16.3, RFC 8881 §18.3): there is nothing more stable to write to than memory. No range is wrong.
 pub(crate) fn commit(c: &mut Compound<'_>, _: CommitArgs) -> OpResult {
     let file = c.file()?;
-    let (_, _, attr) = c.look(file)?;
+    let (fs, node, attr) = c.look(file)?;
     check_kind(attr.kind)?;
+    fs.commit(node);
     c.on_disk(|| Access::Commit { file });
     c.answer(&CommitOk { writeverf: c.write_verifier() })
 }
