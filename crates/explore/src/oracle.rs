@@ -1,0 +1,395 @@
+//! What was promised to clients, and so what they may see.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::scenario::{LEASE, Op, letter};
+
+/// The held file of each directory.
+pub(crate) const HELD: &str = "held";
+
+/// What a client saw of an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Done,
+    Absent,
+    Present,
+    /// What fills the block; `None`: the file ends before it.
+    Value(Option<u64>),
+    /// A block that no single write filled.
+    Torn(Vec<u64>),
+    /// In blocks.
+    Size(u64),
+    Names(BTreeSet<String>),
+    /// Another error.
+    Failed(String),
+}
+
+/// A directory of one client: what fills the blocks of each file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Directory(BTreeMap<String, Vec<u64>>);
+
+impl Directory {
+    /// What an operation does, and what is seen of it.
+    fn apply(&mut self, op: Op) -> Seen {
+        let files = &mut self.0;
+        let file = |name| letter(name).to_string();
+        match op {
+            Op::Create { name, exclusive } => {
+                if exclusive && files.contains_key(&file(name)) {
+                    return Seen::Present;
+                }
+                files.entry(file(name)).or_default();
+            }
+            Op::Hold => drop(files.entry(HELD.into()).or_default()),
+            Op::Write { name, block, value } => match files.get_mut(&file(name)) {
+                Some(blocks) => put(blocks, block, value),
+                None => return Seen::Absent,
+            },
+            Op::WriteHeld { block, value } => match files.get_mut(HELD) {
+                Some(blocks) => put(blocks, block, value),
+                None => return Seen::Absent,
+            },
+            Op::Read { name, block } => {
+                return files
+                    .get(&file(name))
+                    .map_or(Seen::Absent, |blocks| Seen::Value(blocks.get(block as usize).copied()));
+            }
+            Op::Stat { name } => {
+                return files.get(&file(name)).map_or(Seen::Absent, |blocks| Seen::Size(blocks.len() as u64));
+            }
+            Op::Truncate { name, blocks } => match files.get_mut(&file(name)) {
+                Some(of_file) => of_file.resize(blocks as usize, 0),
+                None => return Seen::Absent,
+            },
+            Op::Remove { name } => {
+                if files.remove(&file(name)).is_none() {
+                    return Seen::Absent;
+                }
+            }
+            Op::Rename { from, to } => match files.get(&file(from)).cloned() {
+                Some(blocks) if from != to => {
+                    files.remove(&file(from));
+                    files.insert(file(to), blocks);
+                }
+                Some(_) => {}
+                None => return Seen::Absent,
+            },
+            Op::List => return Seen::Names(files.keys().cloned().collect()),
+            Op::SyncHeld | Op::Release | Op::Increment { .. } | Op::Publish | Op::Observe { .. } => {}
+        }
+        Seen::Done
+    }
+}
+
+fn put(blocks: &mut Vec<u64>, block: u64, value: u64) {
+    if blocks.len() <= block as usize {
+        blocks.resize(block as usize + 1, 0);
+    }
+    blocks[block as usize] = value;
+}
+
+/// What is known of one client.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    /// What its directory may be: more than one where an outcome is not known.
+    may_be: Vec<Directory>,
+    /// Blocks of the held file that were written since it was last stable: what they were before.
+    unstable: BTreeMap<u64, BTreeSet<Option<u64>>>,
+    /// Generation of its record that is certainly there, and the last one that was begun.
+    published: (u64, u64),
+    /// The operation under way, and when it began.
+    pub(crate) doing: Option<(Duration, Op)>,
+    /// Restarts of the server before it.
+    restarts: u64,
+    /// When the server last heard of it.
+    pub(crate) heard: Duration,
+    /// Whether it was silent for so long that the server may have forgotten it.
+    lost: bool,
+    pub(crate) dead: bool,
+}
+
+/// The judge of a history.
+#[derive(Debug)]
+pub(crate) struct Oracle {
+    pub(crate) clients: Vec<Client>,
+    /// Restarts of the server so far.
+    pub(crate) restarts: u64,
+    /// Who has the lock, as far as clients know.
+    holders: BTreeSet<usize>,
+    /// Increments that are certainly in the counter, and those that may be.
+    counter: (u64, u64),
+    /// The first thing that was wrong.
+    pub(crate) wrong: Option<String>,
+}
+
+impl Oracle {
+    pub(crate) fn new(clients: usize) -> Self {
+        let client = Client {
+            may_be: vec![Directory::default()],
+            unstable: BTreeMap::new(),
+            published: (0, 0),
+            doing: None,
+            restarts: 0,
+            heard: Duration::ZERO,
+            lost: false,
+            dead: false,
+        };
+        Self {
+            clients: vec![client; clients],
+            restarts: 0,
+            holders: BTreeSet::new(),
+            counter: (0, 0),
+            wrong: None,
+        }
+    }
+
+    fn is_wrong(&mut self, what: String) {
+        self.wrong.get_or_insert(what);
+    }
+
+    /// The server got a message from a client.
+    pub(crate) fn heard(&mut self, client: usize, now: Duration) {
+        let client = &mut self.clients[client];
+        // It renews its lease when two thirds are over.
+        client.lost |= now.saturating_sub(client.heard) >= LEASE.mul_f64(0.8);
+        client.heard = now;
+    }
+
+    pub(crate) fn begins(&mut self, client: usize, op: Op, now: Duration) {
+        let restarts = self.restarts;
+        let client = &mut self.clients[client];
+        client.doing = Some((now, op));
+        client.restarts = restarts;
+    }
+
+    /// An operation on the client's own directory is over, for all that the client knows.
+    pub(crate) fn ends(&mut self, number: usize, op: Op, seen: &Seen, now: Duration) {
+        let restarted = self.restarts > self.clients[number].restarts;
+        let client = &mut self.clients[number];
+        client.doing = None;
+        let lost = client.lost || now.saturating_sub(client.heard) >= LEASE.mul_f64(0.8);
+        let mut may_be: Vec<Directory> = Vec::new();
+        let mut expected = Vec::new();
+        for before in &client.may_be {
+            let mut after = before.clone();
+            let right = after.apply(op);
+            let add = match seen {
+                seen if *seen == right => vec![after],
+                Seen::Failed(_) if lost || (restarted && changes_names(op)) => vec![before.clone(), after],
+                // It was carried out before the server was started again, and the repetition met what it had done.
+                Seen::Absent | Seen::Present
+                    if (restarted || lost) && changes_names(op) && right == Seen::Done =>
+                {
+                    vec![after]
+                }
+                _ => Vec::new(),
+            };
+            expected.push(right);
+            for state in add {
+                if !may_be.contains(&state) {
+                    may_be.push(state);
+                }
+            }
+        }
+        match op {
+            Op::WriteHeld { block, .. } => {
+                let of_block = client.unstable.entry(block).or_default();
+                for state in &client.may_be {
+                    of_block.insert(state.0.get(HELD).and_then(|blocks| blocks.get(block as usize).copied()));
+                }
+            }
+            Op::SyncHeld | Op::Release if *seen == Seen::Done => client.unstable.clear(),
+            _ => {}
+        }
+        if may_be.is_empty() {
+            expected.dedup();
+            let what = format!(
+                "client {number}: {op}: {}; right would be {}",
+                say(seen),
+                expected.iter().map(say).collect::<Vec<_>>().join(" or ")
+            );
+            self.is_wrong(what);
+        } else {
+            client.may_be = may_be;
+        }
+    }
+
+    /// A client is no more: what it did last may or may not have happened.
+    pub(crate) fn died(&mut self, number: usize) {
+        self.holders.remove(&number);
+        let client = &mut self.clients[number];
+        client.dead = true;
+        if let Some((_, op)) = client.doing.take() {
+            let mut more = Vec::new();
+            for before in &client.may_be {
+                let mut after = before.clone();
+                after.apply(op);
+                if let Op::WriteHeld { block, .. } = op {
+                    let was = before.0.get(HELD).and_then(|blocks| blocks.get(block as usize).copied());
+                    client.unstable.entry(block).or_default().insert(was);
+                }
+                if !client.may_be.contains(&after) {
+                    more.push(after);
+                }
+            }
+            client.may_be.extend(more);
+        }
+    }
+
+    /// What is found in a client's directory when all is over.
+    pub(crate) fn found(&mut self, number: usize, files: &BTreeMap<String, Vec<u64>>) {
+        let client = &self.clients[number];
+        let fits = |state: &Directory| {
+            state.0.len() == files.len()
+                && state.0.iter().zip(files).all(|((name, blocks), (found, there))| {
+                    name == found
+                        && (blocks == there
+                            || (client.dead && name == HELD && self.may_be_held(number, blocks, there)))
+                })
+        };
+        if client.may_be.iter().any(fits) {
+            return;
+        }
+        let show = |files: &BTreeMap<String, Vec<u64>>| {
+            let shown = files.iter().map(|(name, blocks)| format!("{name}: {blocks:x?}"));
+            shown.collect::<Vec<_>>().join(", ")
+        };
+        let right: Vec<String> = client.may_be.iter().map(|state| show(&state.0)).collect();
+        let what = format!(
+            "in the end the directory of client {number} has {{{}}}; right would be {{{}}}",
+            show(files),
+            right.join("} or {")
+        );
+        self.is_wrong(what);
+    }
+
+    /// Whether blocks of the held file of a dead client can be what is there: those that were not stable are new or old.
+    fn may_be_held(&self, number: usize, blocks: &[u64], there: &[u64]) -> bool {
+        let unstable = &self.clients[number].unstable;
+        (0..blocks.len().max(there.len()) as u64).all(|block| {
+            let at = block as usize;
+            let (last, found) = (blocks.get(at).copied(), there.get(at).copied());
+            // A hole before a block that is there.
+            let old = unstable.get(&block);
+            last == found
+                || old.is_some_and(|old| old.contains(&found) || (found == Some(0) && old.contains(&None)))
+                || (found.is_none() && last == Some(0))
+        })
+    }
+
+    /// A client was told that it has the lock.
+    pub(crate) fn locked(&mut self, number: usize, now: Duration) {
+        let silent = |client: &Client| client.lost || now.saturating_sub(client.heard) >= LEASE.mul_f64(0.8);
+        let others: Vec<usize> =
+            self.holders.iter().copied().filter(|other| !silent(&self.clients[*other])).collect();
+        if let Some(other) = others.first() {
+            self.is_wrong(format!("client {number} was given the lock that client {other} has"));
+        }
+        self.holders.insert(number);
+    }
+
+    /// A client gives the lock back, or has lost it.
+    pub(crate) fn unlocks(&mut self, number: usize) {
+        self.holders.remove(&number);
+    }
+
+    /// The counter as read under the lock.
+    pub(crate) fn counted(&mut self, number: usize, value: u64) {
+        let (sure, maybe) = self.counter;
+        if !self.is_lost(number) && !(sure..=sure + maybe).contains(&value) {
+            let most = sure + maybe;
+            self.is_wrong(format!(
+                "client {number} reads {value} from the counter; right would be {sure} to {most}"
+            ));
+        }
+    }
+
+    /// A client begins to write the counter: from now on the increment may be there.
+    pub(crate) fn increments(&mut self) {
+        self.counter.1 += 1;
+    }
+
+    /// The increment is stable.
+    pub(crate) fn incremented(&mut self) {
+        self.counter = (self.counter.0 + 1, self.counter.1 - 1);
+    }
+
+    /// The counter when all is over.
+    pub(crate) fn counter_found(&mut self, value: u64) {
+        let (sure, most) = (self.counter.0, self.counter.0 + self.counter.1);
+        // One who lost its lock may have written an old value over newer ones, unless the server refuses it.
+        if !(sure..=most).contains(&value) {
+            self.is_wrong(format!("in the end the counter is {value}; right would be {sure} to {most}"));
+        }
+    }
+
+    /// Whether the server may have forgotten a client.
+    pub(crate) fn is_lost(&self, number: usize) -> bool {
+        self.clients[number].lost
+    }
+
+    /// An operation on what all share is over. Errors are right only where the server may have forgotten the client.
+    pub(crate) fn shared_ends(&mut self, number: usize, op: Op, error: Option<&str>, now: Duration) {
+        let client = &mut self.clients[number];
+        client.doing = None;
+        let lost = client.lost || now.saturating_sub(client.heard) >= LEASE.mul_f64(0.8);
+        if let Some(error) = error
+            && !lost
+        {
+            self.is_wrong(format!("client {number}: {op}: {error}; right would be success"));
+        }
+    }
+
+    /// The next generation of a client's record, which it begins to write.
+    pub(crate) fn publishes(&mut self, number: usize) -> u64 {
+        let published = &mut self.clients[number].published;
+        published.1 += 1;
+        published.1
+    }
+
+    /// A generation was written and the file closed.
+    pub(crate) fn published(&mut self, number: usize, generation: u64) {
+        self.clients[number].published.0 = generation;
+    }
+
+    /// The generation of a client's record that is certainly there.
+    pub(crate) fn generation(&self, of: usize) -> u64 {
+        self.clients[of].published.0
+    }
+
+    /// A record as read by one who opened it when `least` was certainly there.
+    pub(crate) fn observed(&mut self, number: usize, of: usize, least: u64, seen: &Seen) {
+        let most = self.clients[of].published.1;
+        let right = match seen {
+            Seen::Value(Some(value)) => (least..=most).contains(value),
+            Seen::Value(None) => least == 0,
+            _ => false,
+        };
+        if !right {
+            let seen = say(seen);
+            self.is_wrong(format!(
+                "client {number} opens the record of client {of} and reads {seen}; right would be generation {least} to {most}"
+            ));
+        }
+    }
+}
+
+/// Whether a repetition of the operation has another result than the first time.
+fn changes_names(op: Op) -> bool {
+    matches!(op, Op::Create { .. } | Op::Hold | Op::Remove { .. } | Op::Rename { .. })
+}
+
+fn say(seen: &Seen) -> String {
+    match seen {
+        Seen::Done => "success".into(),
+        Seen::Absent => "no such file".into(),
+        Seen::Present => "file exists".into(),
+        Seen::Value(Some(value)) => format!("{value:#x}"),
+        Seen::Value(None) => "end of file".into(),
+        Seen::Torn(values) => format!("a mixture of {values:x?}"),
+        Seen::Size(blocks) => format!("{blocks} blocks"),
+        Seen::Names(names) => format!("names {{{}}}", names.iter().cloned().collect::<Vec<_>>().join(", ")),
+        Seen::Failed(error) => format!("error \"{error}\""),
+    }
+}

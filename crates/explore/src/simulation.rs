@@ -1,0 +1,691 @@
+//! Time, network and server of a scenario, as one [`World`] of its clients. Nothing happens by itself: a reactor whose tasks all
+//! wait lets the next event happen, and time stands still in between.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use benchmaster_nfs_client::rpc::Transport;
+use benchmaster_nfs_client::world::World;
+use benchmaster_nfs_proto::record::{self, Scan};
+use benchmaster_nfs_server::callback::Stepper;
+use benchmaster_nfs_server::dispatch::{self, Conversation, Disposition};
+use benchmaster_nfs_server::fs::Time;
+use benchmaster_nfs_server::moment::Moment;
+use benchmaster_nfs_server::outbox::Outbox;
+use benchmaster_nfs_server::peer::Peer;
+use benchmaster_nfs_server::reply::Reply;
+use benchmaster_nfs_server::shared::Shared;
+use benchmaster_nfs_server::state::ConnectionId;
+use benchmaster_nfs_server::{ExportConfig, ServerConfig};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use crate::oracle::Oracle;
+use crate::scenario::{Dice, FaultKind, LEASE, Scenario};
+use crate::wire;
+
+/// Time of day when a scenario begins.
+const EPOCH: Duration = Duration::from_secs(1_700_000_000);
+/// How often the server looks after leases.
+const TICK: Duration = Duration::from_millis(100);
+/// How long a request waits for another client's answer before it is looked at again, and at most, as in the server's threads.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+const WAIT_AT_MOST: Duration = Duration::from_millis(50);
+/// What the server takes for a call.
+const SERVICE: Duration = Duration::from_micros(20);
+/// When a lost segment is sent again, the first time.
+const RETRANSMISSION: Duration = Duration::from_millis(200);
+/// Longest record.
+const LIMIT: usize = 4 << 20;
+/// Port of all programs of the server.
+pub(crate) const PORT: u16 = 2049;
+/// One who sees everything before and after the clients.
+pub(crate) const AUDITOR: usize = 250;
+
+/// The world of a scenario.
+#[derive(Debug)]
+pub(crate) struct Simulation {
+    /// What instants count from.
+    origin: Instant,
+    inner: RefCell<Inner>,
+    pub(crate) oracle: Rc<RefCell<Oracle>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    now: Duration,
+    /// When what is not over yet will never be.
+    limit: Duration,
+    queue: BinaryHeap<Reverse<Due>>,
+    number: u64,
+    dice: Dice,
+    network: Network,
+    connections: Vec<Connection>,
+    server: Server,
+    faults: Vec<FaultKind>,
+    history: Vec<Line>,
+    /// Until when nothing passes to and from each client.
+    cut_off: Vec<Duration>,
+    dead: Vec<bool>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Time since the beginning.
+    pub at: Duration,
+    /// Who did it.
+    pub who: Who,
+    /// What it was.
+    pub what: String,
+}
+
+/// Where something happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// In a client.
+    Client(u8),
+    /// On the way from a client to the server.
+    ToServer(u8),
+    /// On the way from the server to a client.
+    ToClient(u8),
+    /// In the server.
+    Server,
+    /// By the scenario.
+    Fault,
+}
+
+#[derive(Debug)]
+struct Network {
+    delay: Duration,
+    jitter: Duration,
+    permille: u64,
+}
+
+#[derive(Debug)]
+struct Connection {
+    client: usize,
+    transport: Transport,
+    /// Our end; `None` once it is closed.
+    end: Option<OwnedFd>,
+    /// What did not fit into the client's end yet.
+    unwritten: Vec<u8>,
+    /// What came and is no whole record yet.
+    input: Vec<u8>,
+    conversation: Conversation,
+    peer: Peer,
+    /// When the last bytes arrive in each direction: none overtake others.
+    last: [Duration; 2],
+}
+
+#[derive(Debug)]
+struct Server {
+    config: ServerConfig,
+    shared: Option<Arc<Shared>>,
+    /// What is kept while it is down.
+    kept: Option<Shared>,
+    callbacks: Option<Stepper>,
+    boots: u64,
+    /// Until when it stands still.
+    paused: Duration,
+    /// How far its time of day is off.
+    clock: i64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Due {
+    at: Duration,
+    number: u64,
+    event: Event,
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Event {
+    ToServer(usize, Vec<u8>),
+    ToClient(usize, Vec<u8>),
+    /// A client's end was closed.
+    Closed(usize),
+    /// A request that waits for another client, and until when.
+    Again(usize, Vec<u8>, Duration),
+    Tick,
+    Fault(usize),
+    /// The server comes back.
+    Up,
+    /// The network is good again.
+    Calm,
+}
+
+impl Simulation {
+    pub(crate) fn new(scenario: &Scenario, oracle: Rc<RefCell<Oracle>>) -> Result<Self, String> {
+        let mut dice = Dice::new(scenario.seed, 1);
+        let network = Network {
+            delay: dice.span(Duration::from_micros(50), Duration::from_millis(20)),
+            jitter: dice.span(Duration::from_micros(10), Duration::from_millis(5)),
+            permille: 0,
+        };
+        let export = ExportConfig { path: "/export".into(), read_only: false, limit: Some(64 << 20) };
+        let config = ServerConfig {
+            listen: SocketAddr::from(([10, 0, 0, 1], PORT)),
+            threads: 1,
+            exports: vec![export],
+            lease: LEASE,
+            write_delegations: dice.one_in(2),
+            seed: scenario.seed,
+            memory: 1 << 30,
+            volatile: scenario.has(|kind| matches!(kind, FaultKind::Restart { power: true, .. })),
+            ..ServerConfig::default()
+        };
+        let origin = Instant::now();
+        let server = Server {
+            config,
+            shared: None,
+            kept: None,
+            callbacks: None,
+            boots: 0,
+            paused: Duration::ZERO,
+            clock: 0,
+        };
+        let mut inner = Inner {
+            now: Duration::ZERO,
+            limit: Duration::from_secs(600),
+            queue: BinaryHeap::new(),
+            number: 0,
+            dice,
+            network,
+            connections: Vec::new(),
+            server,
+            faults: scenario.faults.iter().map(|fault| fault.kind).collect(),
+            history: Vec::new(),
+            cut_off: vec![Duration::ZERO; AUDITOR + 1],
+            dead: vec![false; AUDITOR + 1],
+        };
+        inner.up(origin).map_err(|error| error.to_string())?;
+        inner.put(TICK, Event::Tick);
+        Ok(Self { origin, inner: RefCell::new(inner), oracle })
+    }
+
+    /// Time since the beginning.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.inner.borrow().now
+    }
+
+    /// From now on faults happen, and nothing may take longer than until `limit`.
+    pub(crate) fn begin(&self, scenario: &Scenario, limit: Duration) {
+        let mut inner = self.inner.borrow_mut();
+        let now = inner.now;
+        for (number, fault) in scenario.faults.iter().enumerate() {
+            inner.put(now + fault.at, Event::Fault(number));
+        }
+        inner.limit = now + limit;
+    }
+
+    /// All faults are over, also those that did not happen yet; nothing may take longer than until `limit` from now.
+    pub(crate) fn heal(&self, limit: Duration) -> Result<(), String> {
+        let mut inner = self.inner.borrow_mut();
+        inner.limit = inner.now + limit;
+        inner.queue.retain(|Reverse(due)| !matches!(due.event, Event::Fault(_) | Event::Up));
+        inner.network.permille = 0;
+        inner.server.paused = inner.now;
+        if inner.server.shared.is_none() { inner.up(self.origin) } else { Ok(()) }
+    }
+
+    pub(crate) fn note(&self, who: Who, what: String) {
+        let mut inner = self.inner.borrow_mut();
+        let at = inner.now;
+        inner.history.push(Line { at, who, what });
+    }
+
+    /// A client is no more: nothing leaves or reaches it, and the server is not told.
+    pub(crate) fn kill(&self, client: usize) {
+        self.inner.borrow_mut().dead[client] = true;
+        self.oracle.borrow_mut().died(client);
+    }
+
+    pub(crate) fn history(&self) -> Vec<Line> {
+        std::mem::take(&mut self.inner.borrow_mut().history)
+    }
+}
+
+impl World for Simulation {
+    fn now(&self) -> Instant {
+        self.origin + self.inner.borrow().now
+    }
+
+    fn since_epoch(&self) -> Duration {
+        EPOCH + self.inner.borrow().now
+    }
+
+    fn random(&self) -> u64 {
+        self.inner.borrow_mut().dice.any()
+    }
+
+    fn connect(&self, to: SocketAddr, transport: Transport) -> io::Result<OwnedFd> {
+        let mut inner = self.inner.borrow_mut();
+        let client = match to.ip() {
+            IpAddr::V4(address) => usize::from(address.octets()[3]),
+            IpAddr::V6(_) => return Err(io::ErrorKind::AddrNotAvailable.into()),
+        };
+        if inner.dead.get(client) != Some(&false) {
+            return Err(io::ErrorKind::NetworkUnreachable.into());
+        }
+        if transport == Transport::Tcp {
+            if inner.cut_off[client] > inner.now {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            if inner.server.shared.is_none() || to.port() != PORT {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+        }
+        let kind = match transport {
+            Transport::Tcp => SocketType::STREAM,
+            Transport::Udp => SocketType::DGRAM,
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None)?;
+        let number = inner.connections.len();
+        let outbox = (transport == Transport::Tcp).then(Arc::<Outbox>::default);
+        let peer = Peer {
+            connection: ConnectionId(number as u64 + 1),
+            address: SocketAddr::from(([10, 0, 1, client as u8], 700 + (number % 60_000) as u16)),
+            local: inner.server.config.listen,
+            outbox,
+        };
+        let at = inner.now;
+        inner.connections.push(Connection {
+            client,
+            transport,
+            end: Some(ours),
+            unwritten: Vec::new(),
+            input: Vec::new(),
+            conversation: Conversation::default(),
+            peer,
+            last: [at; 2],
+        });
+        inner.line(Who::ToServer(client as u8), format!("connection {number} is made"));
+        Ok(theirs)
+    }
+
+    fn advance(&self, timer: Option<Instant>) -> io::Result<()> {
+        let mut inner = self.inner.borrow_mut();
+        inner.collect();
+        let timer = timer.map(|timer| timer.saturating_duration_since(self.origin));
+        let event = inner.queue.peek().map(|Reverse(due)| due.at);
+        let next = [timer, event].into_iter().flatten().min().unwrap_or(Duration::MAX);
+        if next > inner.limit {
+            return Err(io::Error::other("it does not end"));
+        }
+        inner.now = inner.now.max(next);
+        if timer.is_some_and(|timer| event.is_none_or(|event| timer <= event)) {
+            return Ok(());
+        }
+        if let Some(Reverse(due)) = inner.queue.pop() {
+            inner.happen(due.event, self.origin, &self.oracle);
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn put(&mut self, at: Duration, event: Event) {
+        self.number += 1;
+        self.queue.push(Reverse(Due { at, number: self.number, event }));
+    }
+
+    fn line(&mut self, who: Who, what: String) {
+        self.history.push(Line { at: self.now, who, what });
+    }
+
+    /// The server's reading of both clocks.
+    fn moment(&self, origin: Instant) -> Moment {
+        let wall = EPOCH + self.now;
+        let wall = Time { seconds: wall.as_secs() as i64 + self.server.clock, nanos: wall.subsec_nanos() };
+        Moment { instant: origin + self.now, wall }
+    }
+
+    /// Takes what clients sent, and sends it on its way.
+    fn collect(&mut self) {
+        let mut buffer = [0; 64 << 10];
+        for number in 0..self.connections.len() {
+            self.push_rest(number);
+            while let Some(end) = &self.connections[number].end {
+                match rustix::io::read(end, &mut buffer) {
+                    // An empty datagram is nothing either.
+                    Ok(0) => {
+                        let client = self.connections[number].client;
+                        self.connections[number].end = None;
+                        if !self.dead[client] {
+                            let at = self.arrival(number, 0);
+                            self.put(at, Event::Closed(number));
+                        }
+                    }
+                    Ok(len) => self.transmit(number, 0, buffer[..len].to_vec()),
+                    Err(Errno::AGAIN | Errno::INTR) => break,
+                    Err(_) => self.connections[number].end = None,
+                }
+            }
+        }
+    }
+
+    /// When bytes that leave now arrive; those of a stream not before others.
+    fn arrival(&mut self, number: usize, direction: usize) -> Duration {
+        let (client, stream) = {
+            let connection = &self.connections[number];
+            (connection.client, connection.transport == Transport::Tcp)
+        };
+        let jitter = self.dice.below(self.network.jitter.as_nanos() as u64 + 1);
+        let mut at = self.now + self.network.delay + Duration::from_nanos(jitter);
+        if stream {
+            let mut pause = RETRANSMISSION;
+            while self.network.permille > 0 && self.dice.below(1000) < self.network.permille {
+                at += pause;
+                pause = (pause * 2).min(Duration::from_secs(10));
+            }
+            at = at.max(self.cut_off[client]).max(self.connections[number].last[direction]);
+            self.connections[number].last[direction] = at;
+        }
+        at
+    }
+
+    fn transmit(&mut self, number: usize, direction: usize, bytes: Vec<u8>) {
+        let (client, stream) = {
+            let connection = &self.connections[number];
+            (connection.client, connection.transport == Transport::Tcp)
+        };
+        if self.dead[client] {
+            return;
+        }
+        let event = |bytes| {
+            if direction == 0 { Event::ToServer(number, bytes) } else { Event::ToClient(number, bytes) }
+        };
+        if !stream {
+            // Datagrams are lost, doubled, and overtake each other.
+            let lost = self.cut_off[client] > self.now || self.dice.below(1000) < self.network.permille;
+            if lost {
+                let who =
+                    if direction == 0 { Who::ToServer(client as u8) } else { Who::ToClient(client as u8) };
+                self.line(who, "lost".into());
+                return;
+            }
+            if self.dice.below(1000) < 10 + self.network.permille {
+                let late = self.dice.span(Duration::from_micros(10), Duration::from_secs(3));
+                let at = self.arrival(number, direction) + late;
+                self.put(at, event(bytes.clone()));
+            }
+        }
+        let at = self.arrival(number, direction);
+        self.put(at, event(bytes));
+    }
+
+    /// Puts more of what waits into a client's end.
+    fn push_rest(&mut self, number: usize) {
+        let connection = &mut self.connections[number];
+        while !connection.unwritten.is_empty() {
+            let Some(end) = &connection.end else { return };
+            match rustix::io::write(end, &connection.unwritten) {
+                Ok(len) => drop(connection.unwritten.drain(..len)),
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                Err(_) => connection.end = None,
+            }
+        }
+    }
+
+    fn happen(&mut self, event: Event, origin: Instant, oracle: &RefCell<Oracle>) {
+        match event {
+            Event::Tick => {
+                let at = self.now + TICK;
+                if self.server.paused <= self.now {
+                    self.tick(origin);
+                }
+                self.put(at, Event::Tick);
+            }
+            Event::ToServer(number, bytes) => {
+                if self.server.paused > self.now {
+                    let at = self.server.paused;
+                    self.put(at, Event::ToServer(number, bytes));
+                    return;
+                }
+                self.received(number, &bytes, origin, oracle);
+            }
+            Event::ToClient(number, bytes) => {
+                let connection = &mut self.connections[number];
+                let client = connection.client;
+                if self.dead[client] {
+                    return;
+                }
+                let what = wire::answer(&bytes, connection.transport);
+                if connection.transport == Transport::Udp {
+                    if let Some(end) = &connection.end {
+                        // A full queue drops datagrams.
+                        let _ = rustix::io::write(end, &bytes);
+                    }
+                } else {
+                    connection.unwritten.extend_from_slice(&bytes);
+                    self.push_rest(number);
+                }
+                self.line(Who::ToClient(client as u8), what);
+            }
+            Event::Closed(number) => self.close(number),
+            Event::Again(number, message, until) => {
+                if self.server.paused > self.now {
+                    let at = self.server.paused;
+                    self.put(at, Event::Again(number, message, until));
+                } else if self.connections[number].peer.outbox.as_ref().is_some_and(|outbox| outbox.is_open())
+                {
+                    self.handle(number, &message, Some(until), origin);
+                }
+            }
+            Event::Fault(number) => self.strike(self.faults[number], origin, oracle),
+            Event::Up => {
+                if let Err(error) = self.up(origin) {
+                    self.line(Who::Server, format!("cannot be started again: {error}"));
+                }
+            }
+            Event::Calm => self.network.permille = 0,
+        }
+    }
+
+    /// Breaks a connection.
+    fn close(&mut self, number: usize) {
+        let connection = &mut self.connections[number];
+        connection.end = None;
+        connection.input.clear();
+        connection.unwritten.clear();
+        if let Some(outbox) = &connection.peer.outbox {
+            outbox.close();
+        }
+    }
+
+    fn strike(&mut self, fault: FaultKind, origin: Instant, oracle: &RefCell<Oracle>) {
+        self.line(Who::Fault, fault.to_string());
+        let now = self.now;
+        match fault {
+            FaultKind::Cut { client } => {
+                for number in 0..self.connections.len() {
+                    if self.connections[number].client == usize::from(client)
+                        && self.connections[number].transport == Transport::Tcp
+                    {
+                        self.close(number);
+                    }
+                }
+            }
+            FaultKind::Partition { client, length } => {
+                let client = usize::from(client);
+                self.cut_off[client] = self.cut_off[client].max(now + length);
+            }
+            FaultKind::Pause { length } => self.server.paused = self.server.paused.max(now + length),
+            FaultKind::Restart { down, power } => {
+                let Some(shared) = self.server.shared.take() else { return };
+                self.server.callbacks = None;
+                // What is on its way was sent to a machine that is off. A datagram that outlived the restart would be executed
+                // again, for which version 3 has no cure.
+                self.queue
+                    .retain(|Reverse(due)| !matches!(due.event, Event::ToServer(..) | Event::Again(..)));
+                (0..self.connections.len()).for_each(|number| self.close_stream(number));
+                if power {
+                    let mut dice = Dice::new(self.dice.any(), 2);
+                    let lost = shared.lose_power(self.moment(origin).wall, &mut || dice.any());
+                    self.line(Who::Server, format!("{lost} blocks that were not stable are gone"));
+                }
+                self.server.kept = Arc::into_inner(shared);
+                oracle.borrow_mut().restarts += 1;
+                self.put(now + down, Event::Up);
+            }
+            // Its task ends by itself.
+            FaultKind::Death { .. } => {}
+            FaultKind::Clock { seconds } => self.server.clock += i64::from(seconds),
+            FaultKind::Loss { permille, length } => {
+                self.network.permille = permille.into();
+                self.put(now + length, Event::Calm);
+            }
+        }
+    }
+
+    fn close_stream(&mut self, number: usize) {
+        if self.connections[number].transport == Transport::Tcp {
+            self.close(number);
+        }
+    }
+
+    /// Starts the server, with what it kept.
+    fn up(&mut self, origin: Instant) -> Result<(), String> {
+        let now = self.moment(origin);
+        self.server.boots += 1;
+        let boot = self.dice.any();
+        let shared = match self.server.kept.take() {
+            Some(kept) => kept.restarted(boot, now.instant).map_err(|error| error.to_string())?,
+            None if self.server.boots > 1 => return Err("what it kept is still in use".into()),
+            None => {
+                let config = self.server.config.clone();
+                Shared::detached(config, 77, boot, now).map_err(|error| error.to_string())?
+            }
+        };
+        let shared = Arc::new(shared);
+        self.server.callbacks =
+            Some(Stepper::new(Arc::clone(&shared), now.instant).map_err(|error| error.to_string())?);
+        self.server.shared = Some(shared);
+        self.line(Who::Server, format!("starts, for the {}. time", self.server.boots));
+        Ok(())
+    }
+
+    fn tick(&mut self, origin: Instant) {
+        let Some(shared) = self.server.shared.clone() else { return };
+        shared.tick(origin + self.now);
+        self.call_back(origin);
+    }
+
+    /// Lets the server call clients.
+    fn call_back(&mut self, origin: Instant) {
+        if let Some(callbacks) = &mut self.server.callbacks {
+            callbacks.step(origin + self.now);
+        }
+        for number in 0..self.connections.len() {
+            let Some(outbox) = &self.connections[number].peer.outbox else { continue };
+            for message in outbox.take() {
+                let what = wire::call(&message);
+                self.line(Who::Server, format!("calls client {}: {what}", self.connections[number].client));
+                let mut framed = (record::LAST_FRAGMENT | message.len() as u32).to_be_bytes().to_vec();
+                framed.extend_from_slice(&message);
+                self.transmit(number, 1, framed);
+            }
+        }
+    }
+
+    /// Bytes reached the server.
+    fn received(&mut self, number: usize, bytes: &[u8], origin: Instant, oracle: &RefCell<Oracle>) {
+        if self.server.shared.is_none() {
+            return;
+        }
+        let connection = &mut self.connections[number];
+        if connection.client < AUDITOR {
+            oracle.borrow_mut().heard(connection.client, self.now);
+        }
+        if connection.transport == Transport::Udp {
+            self.handle(number, bytes, None, origin);
+            return;
+        }
+        if !connection.peer.outbox.as_ref().is_some_and(|outbox| outbox.is_open()) {
+            return;
+        }
+        connection.input.extend_from_slice(bytes);
+        loop {
+            let input = &mut self.connections[number].input;
+            let message = match record::next_record(input, LIMIT) {
+                Ok(Scan::Record { payload, consumed }) => {
+                    let message = input[payload].to_vec();
+                    input.drain(..consumed);
+                    message
+                }
+                Ok(Scan::Need(_)) => return,
+                // Our client sends whole records.
+                Ok(Scan::Fragmented) | Err(_) => return self.close(number),
+            };
+            self.handle(number, &message, None, origin);
+        }
+    }
+
+    /// The server handles a message; `waited` is until when it may wait, the second time.
+    fn handle(&mut self, number: usize, message: &[u8], waited: Option<Duration>, origin: Instant) {
+        let Some(shared) = self.server.shared.clone() else { return };
+        let (now, moment) = (self.now, self.moment(origin));
+        let connection = &mut self.connections[number];
+        let client = connection.client;
+        let stream = connection.transport == Transport::Tcp;
+        connection.conversation.may_wait = stream && waited.is_none_or(|until| now < until);
+        let mut reply = Reply::new();
+        let mark = reply.mark();
+        let peer = connection.peer.clone();
+        let disposition =
+            dispatch::handle(&shared, &peer, &mut connection.conversation, message, &mut reply, moment);
+        let bytes = reply.copy_since(mark);
+        drop(reply);
+        drop(shared);
+        self.line(Who::ToServer(client as u8), wire::call(message));
+        let send = match disposition {
+            Disposition::Send => (!bytes.is_empty()).then_some(Duration::ZERO),
+            Disposition::Hold(delay, _) => Some(delay),
+            Disposition::Drop => None,
+            Disposition::Disconnect => {
+                self.close(number);
+                None
+            }
+            Disposition::Again => {
+                let until = waited.unwrap_or(now + WAIT_AT_MOST);
+                self.put(now + LOOK_AGAIN, Event::Again(number, message.to_vec(), until));
+                None
+            }
+        };
+        if let Some(delay) = send {
+            let framed = if stream {
+                let mut framed = (record::LAST_FRAGMENT | bytes.len() as u32).to_be_bytes().to_vec();
+                framed.extend_from_slice(&bytes);
+                framed
+            } else {
+                bytes
+            };
+            let before = self.now;
+            self.now += delay + SERVICE;
+            self.transmit(number, 1, framed);
+            self.now = before;
+        }
+        self.call_back(origin);
+    }
+}
