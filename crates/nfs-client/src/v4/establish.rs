@@ -36,9 +36,7 @@ const BACK_SIZE: u32 = 4096;
 impl Inner {
     /// Introduces the client and finds the export.
     pub(super) async fn establish(self: &Rc<Self>) -> Result<(), ConnectError> {
-        let introduced =
-            if self.has_sessions() { self.introduce().await } else { self.set_client_id().await };
-        introduced.map_err(ConnectError::Client)?;
+        self.introduce().await.map_err(ConnectError::Client)?;
         self.renewed.set(self.reactor.now());
         let export = |reason| ConnectError::Export {
             export: String::from_utf8_lossy(&self.options.export).into_owned(),
@@ -51,7 +49,25 @@ impl Inner {
         Ok(())
     }
 
+    /// Introduces the client, from the beginning if the server is started again in the middle.
     async fn introduce(self: &Rc<Self>) -> NfsResult<()> {
+        let mut delay = Delay::new(self.options.delay);
+        loop {
+            let result =
+                if self.has_sessions() { self.begin_session().await } else { self.set_client_id().await };
+            match result {
+                Err(NfsError::V4(
+                    Nfsstat4::BADSESSION | Nfsstat4::DEADSESSION | Nfsstat4::STALE_CLIENTID,
+                )) => {
+                    let at = delay.again(self.reactor.now())?;
+                    self.reactor.sleep_until(at).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn begin_session(self: &Rc<Self>) -> NfsResult<()> {
         self.exchange_id().await?;
         self.create_session().await?;
         self.reclaim_complete().await

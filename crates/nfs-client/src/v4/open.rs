@@ -294,7 +294,10 @@ impl Inner {
             }
             Claim::DelegateCurHandle(handle, stateid) => (handle, OpenClaim4::DelegCurFh(stateid), false),
         };
-        let want = if self.has_sessions() && !self.options.delegations { WANT_NO_DELEG } else { 0 };
+        // What is cached of a file that others may have changed meanwhile is not what a delegation would answer for.
+        let anew = request.recovery && !matches!(request.claim, Claim::Previous(..));
+        let unwanted = anew || !self.options.delegations;
+        let want = if self.has_sessions() && unwanted { WANT_NO_DELEG } else { 0 };
         let args = OpenArgs {
             seqid: turn.sequence(),
             share_access: request.access | want,
@@ -433,7 +436,7 @@ impl Inner {
         self.files.moved(state, &turn.owner);
         if let Some((kind, stateid, recalled)) = reply.delegation {
             self.delegations.reclaimed(&handle);
-            self.granted(handle, kind, stateid, recalled, reply.attributes.as_ref());
+            self.granted(handle, kind, stateid, recalled || !reclaim, reply.attributes.as_ref());
         }
         Ok(())
     }
