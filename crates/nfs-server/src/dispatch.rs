@@ -372,7 +372,8 @@ impl Request<'_> {
                 let args = self.args.clone().get::<CompoundArgs<'_>>();
                 self.call.procedure == PROC_COMPOUND && args.is_ok_and(|args| args.minorversion == 0)
             }
-            Program::Mount | Program::Nlm | Program::Nsm | Program::Portmap => false,
+            Program::Nlm => locks::must_not_repeat(self.call.procedure),
+            Program::Mount | Program::Nsm | Program::Portmap => false,
         }
     }
 

@@ -77,6 +77,12 @@ pub(crate) fn serve(call: &mut Call<'_>) -> Served {
     }
 }
 
+/// Whether a call that comes twice is to be executed once: a LOCK that the network delayed until after its UNLOCK would lock
+/// again, and nothing would ever unlock it.
+pub(crate) fn must_not_repeat(procedure: u32) -> bool {
+    matches!(Proc(procedure), Proc::LOCK | Proc::CANCEL | Proc::UNLOCK | Proc::NM_LOCK)
+}
+
 /// To be called about ten times a second: takes locks back that clients did not want any more when they were granted.
 pub(crate) fn tick(server: &Shared, effects: &mut Effects) {
     for lock in server.lock_callbacks.refused() {
