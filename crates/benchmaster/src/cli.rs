@@ -6,6 +6,7 @@ mod ci;
 mod compare;
 mod complete;
 mod diagnose;
+mod explore;
 mod extend;
 mod fleet;
 mod import;
@@ -33,6 +34,7 @@ pub(crate) use self::ci::{CiArgs, FailOn, Service};
 pub(crate) use self::compare::{CompareArgs, HistoryArgs};
 pub(crate) use self::complete::COMPLETE;
 pub(crate) use self::diagnose::DiagnoseArgs;
+pub(crate) use self::explore::ExploreArgs;
 pub(crate) use self::extend::ExtendArgs;
 pub(crate) use self::fleet::{CredentialsArgs, FleetArgs, FleetCommand, ManifestArgs};
 pub(crate) use self::import::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportPcap, ImportStrace};
@@ -112,6 +114,7 @@ pub(crate) enum Command {
     History(HistoryArgs),
     Diagnose(DiagnoseArgs),
     Simulate(SimulateArgs),
+    Explore(ExploreArgs),
     Serve(ServeArgs),
     Wire(WireArgs),
     Probe(ProbeArgs),
@@ -255,7 +258,7 @@ pub(crate) enum Generated {
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["run", "quick", "plan", "watch"]),
     ("Analyze", &["analyze", "diagnose", "compare", "history", "report", "export", "results"]),
-    ("Servers, clients and networks", &["serve", "lab", "wire", "probe", "agent", "fleet"]),
+    ("Servers, clients and networks", &["serve", "lab", "explore", "wire", "probe", "agent", "fleet"]),
     ("Helpers", &["doctor", "import", "workloads", "simulate", "generate", "help"]),
 ];
 

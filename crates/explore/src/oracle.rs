@@ -270,10 +270,11 @@ impl Oracle {
         (0..blocks.len().max(there.len()) as u64).all(|block| {
             let at = block as usize;
             let (last, found) = (blocks.get(at).copied(), there.get(at).copied());
-            // A hole before a block that is there.
+            // Zeros may be a hole before a block that is there, or was to be.
+            let same = |one: Option<u64>, other: Option<u64>| one.unwrap_or(0) == other.unwrap_or(0);
             let old = unstable.get(&block);
             last == found
-                || old.is_some_and(|old| old.contains(&found) || (found == Some(0) && old.contains(&None)))
+                || old.is_some_and(|old| old.iter().any(|old| same(*old, found)))
                 || (found.is_none() && last == Some(0))
         })
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use benchmaster_record::nfs::NfsVersion;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 
 /// Lease of the simulated server, and length of its grace period.
 pub const LEASE: Duration = Duration::from_secs(10);
@@ -15,7 +16,7 @@ pub(crate) const BLOCKS: u64 = 4;
 const NAMES: u64 = 5;
 
 /// One history to be tried. What is removed from it leaves the rest as it was.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scenario {
     /// Where the network's delays come from, and everything of client and server that is random.
     pub seed: u64,
@@ -32,7 +33,7 @@ pub struct Scenario {
 }
 
 /// An operation, and the pause before it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Time since the last one was done.
     pub pause: Duration,
@@ -44,7 +45,8 @@ pub struct Step {
 pub type Name = u8;
 
 /// An operation of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Op {
     /// A new file; it must not exist where `exclusive`.
     Create {
@@ -123,7 +125,8 @@ pub enum Op {
 }
 
 /// Something that goes wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Fault {
     /// Time since the beginning.
     pub at: Duration,
@@ -132,7 +135,8 @@ pub struct Fault {
 }
 
 /// What can go wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
     /// The connections of a client break.
     Cut {

@@ -20,6 +20,9 @@ pub mod pages {
     pub use crate::sections::differences::Compared;
     pub use crate::sections::doctor::{Ability, document as doctor};
     pub use crate::sections::experiment::{document as experiment, sample};
+    pub use crate::sections::exploration::{
+        Exploration, ExploredEvent, ExploredFailure, ExploredPlace, document as exploration,
+    };
     pub use crate::sections::findings::{document as diagnosis, explanation};
     pub use crate::sections::hash_cast::{
         HashCast, HashCastFlows, HashCastLoads, HashCastRatio, document as hash_cast,

@@ -9,6 +9,7 @@ pub(crate) mod differences;
 pub(crate) mod doctor;
 pub(crate) mod effects;
 pub(crate) mod experiment;
+pub(crate) mod exploration;
 pub(crate) mod findings;
 pub(crate) mod hash_cast;
 pub(crate) mod history;

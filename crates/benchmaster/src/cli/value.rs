@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use benchmaster_netem::interface::Discipline;
+use benchmaster_record::nfs::NfsVersion;
 use benchmaster_units::{Bandwidth, ByteSize, TimeSpan, UnitError};
 
 /// `1Gbit`, `1Gbit/s` or `20MB/s`, as bit/s.
@@ -64,6 +65,12 @@ pub(super) fn far_end_address(text: &str) -> Result<SocketAddr, String> {
         return Err("write HOST:PORT; the far end prints its port when it starts".into());
     }
     first(text.to_socket_addrs())
+}
+
+/// A version of NFS that scenarios can be explored with.
+pub(super) fn version(text: &str) -> Result<NfsVersion, String> {
+    let version = NfsVersion::from_name(text).filter(|version| *version != NfsVersion::V2);
+    version.ok_or_else(|| "write 3, 4.0, 4.1 or 4.2".into())
 }
 
 /// From 100 ms to an hour.

@@ -19,6 +19,7 @@ pub(crate) mod compare;
 pub(crate) mod data;
 pub(crate) mod diagnose;
 pub(crate) mod doctor;
+pub(crate) mod explore;
 pub(crate) mod extend;
 pub(crate) mod fleet;
 pub(crate) mod history;

@@ -82,6 +82,7 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
         write_delegations: args.write_delegations,
         null_data: args.null_data,
         change_granularity: args.change_granularity.map(|span| span.0),
+        volatile: false,
         disk: args.disk,
         export: if args.asynchronous { ExportMode::Async } else { ExportMode::Sync },
         rules: args.inject.clone(),
