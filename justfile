@@ -42,6 +42,10 @@ metrics:
 mutate:
     cargo run --release --manifest-path fuzz/Cargo.toml -- 1000000
 
+# An hour of new seeds: client and server under faults.
+explore:
+    cargo run --release -- explore --seconds 1h --first "$(date +%s)000"
+
 # Real parts: the NFS server against the Linux kernel's client in user-mode Linux and against libnfs, the NFS client against the
 # Linux kernel's server. Installs Debian's packages as root.
 real:

@@ -138,6 +138,9 @@ fn length(fault: &FaultKind) -> Duration {
         | FaultKind::Pause { length }
         | FaultKind::Loss { length, .. } => length,
         FaultKind::Restart { down, .. } => down,
-        FaultKind::Cut { .. } | FaultKind::Death { .. } | FaultKind::Clock { .. } => Duration::ZERO,
+        FaultKind::Cut { .. }
+        | FaultKind::LostReply { .. }
+        | FaultKind::Death { .. }
+        | FaultKind::Clock { .. } => Duration::ZERO,
     }
 }

@@ -13,7 +13,7 @@ pub const LEASE: Duration = Duration::from_secs(10);
 /// Blocks of a file that operations use.
 pub(crate) const BLOCKS: u64 = 4;
 /// Names in a client's own directory.
-const NAMES: u64 = 5;
+const NAMES: u64 = 3;
 
 /// One history to be tried. What is removed from it leaves the rest as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,6 +143,11 @@ pub enum FaultKind {
         /// The client.
         client: u8,
     },
+    /// The reply to the next change of a client is lost with its connection: the call was executed.
+    LostReply {
+        /// The client.
+        client: u8,
+    },
     /// Nothing passes between a client and the server.
     Partition {
         /// The client.
@@ -252,9 +257,13 @@ impl Scenario {
         let udp = version == NfsVersion::V3 && dice.one_in(3);
         let cached = dice.one_in(2);
         let count = 1 + dice.below(u64::from(space.clients.max(1))) as u8;
-        let clients = (0..count).map(|client| steps(&mut dice, client, count, space)).collect();
+        let clients: Vec<Vec<Step>> =
+            (0..count).map(|client| steps(&mut dice, client, count, space)).collect();
+        let pauses = |steps: &Vec<Step>| steps.iter().map(|step| step.pause).sum::<Duration>();
+        // Most strike while clients work.
+        let busy = clients.iter().map(pauses).max().unwrap_or_default().max(200 * MS);
         let count_of_faults = dice.below(u64::from(space.faults) + 1);
-        let mut faults: Vec<Fault> = (0..count_of_faults).map(|_| fault(&mut dice, count)).collect();
+        let mut faults: Vec<Fault> = (0..count_of_faults).map(|_| fault(&mut dice, count, busy)).collect();
         faults.sort_by_key(|fault| fault.at);
         Self { seed, version, udp, cached, clients, faults }
     }
@@ -318,11 +327,12 @@ fn op(dice: &mut Dice, held: &mut bool, value: u64, clients: u8) -> Op {
     }
 }
 
-fn fault(dice: &mut Dice, clients: u8) -> Fault {
-    let at = dice.span(100 * MS, 15 * SECOND);
+fn fault(dice: &mut Dice, clients: u8, busy: Duration) -> Fault {
+    let at = Duration::from_nanos(dice.below(busy.as_nanos() as u64 * 5 / 4));
     let client = dice.below(u64::from(clients)) as u8;
     let kind = match dice.below(16) {
-        0..=4 => FaultKind::Cut { client },
+        0 | 1 => FaultKind::Cut { client },
+        2..=4 => FaultKind::LostReply { client },
         5 | 6 => FaultKind::Partition { client, length: dice.span(100 * MS, LEASE / 2) },
         7 => FaultKind::Partition { client, length: dice.span(LEASE, 3 * LEASE) },
         8 => FaultKind::Pause { length: dice.span(100 * MS, 8 * SECOND) },
@@ -370,6 +380,9 @@ impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Cut { client } => write!(f, "connections of client {client} break"),
+            Self::LostReply { client } => {
+                write!(f, "the reply to the next change of client {client} is lost with its connection")
+            }
             Self::Partition { client, length } => write!(f, "network to client {client} down for {length:?}"),
             Self::Pause { length } => write!(f, "server stands still for {length:?}"),
             Self::Restart { down, power: false } => write!(f, "server restarts, down for {down:?}"),

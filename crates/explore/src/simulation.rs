@@ -74,6 +74,8 @@ struct Inner {
     /// Until when nothing passes to and from each client.
     cut_off: Vec<Duration>,
     dead: Vec<bool>,
+    /// Whose next reply is lost.
+    loses: Vec<bool>,
 }
 
 /// Something that happened.
@@ -217,6 +219,7 @@ impl Simulation {
             history: Vec::new(),
             cut_off: vec![Duration::ZERO; AUDITOR + 1],
             dead: vec![false; AUDITOR + 1],
+            loses: vec![false; AUDITOR + 1],
         };
         inner.up(origin).map_err(|error| error.to_string())?;
         inner.put(TICK, Event::Tick);
@@ -527,6 +530,7 @@ impl Inner {
                     }
                 }
             }
+            FaultKind::LostReply { client } => self.loses[usize::from(client)] = true,
             FaultKind::Partition { client, length } => {
                 let client = usize::from(client);
                 self.cut_off[client] = self.cut_off[client].max(now + length);
@@ -658,7 +662,9 @@ impl Inner {
         let bytes = reply.copy_since(mark);
         drop(reply);
         drop(shared);
-        self.line(Who::ToServer(client as u8), wire::call(message));
+        let what = wire::call(message);
+        let changes = wire::changes(&what);
+        self.line(Who::ToServer(client as u8), what);
         let send = match disposition {
             Disposition::Send => (!bytes.is_empty()).then_some(Duration::ZERO),
             Disposition::Hold(delay, _) => Some(delay),
@@ -673,7 +679,12 @@ impl Inner {
                 None
             }
         };
-        if let Some(delay) = send {
+        if changes && send.is_some() && std::mem::take(&mut self.loses[client]) {
+            self.line(Who::ToClient(client as u8), "lost".into());
+            if stream {
+                self.close(number);
+            }
+        } else if let Some(delay) = send {
             let framed = if stream {
                 let mut framed = (record::LAST_FRAGMENT | bytes.len() as u32).to_be_bytes().to_vec();
                 framed.extend_from_slice(&bytes);

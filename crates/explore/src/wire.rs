@@ -3,7 +3,7 @@
 use benchmaster_nfs_client::rpc::Transport;
 use benchmaster_nfs_proto::rpc::{CallHeader, Message};
 use benchmaster_nfs_proto::v3::Proc3;
-use benchmaster_nfs_proto::v4::{Argop, CompoundArgs, CompoundRes, Ops, PROC_COMPOUND};
+use benchmaster_nfs_proto::v4::{Argop, CompoundArgs, CompoundRes, Openflag4, Ops, PROC_COMPOUND};
 use benchmaster_nfs_proto::xdr::Decoder;
 use benchmaster_nfs_proto::{mount, nlm, v3};
 
@@ -35,21 +35,32 @@ fn procedure(header: &CallHeader<'_>, mut d: Decoder<'_>) -> String {
 }
 
 /// The operations of a COMPOUND, with what tells most of some.
-fn operations(ops: Ops<'_>) -> String {
-    let name = |op: Result<Argop<'_>, _>| match op {
-        Ok(Argop::Open(args)) => format!("OPEN {:?}", args.claim),
-        Ok(Argop::Write(args)) => format!("WRITE at {} with {:?}", args.offset, args.stateid),
-        Ok(Argop::Read(args)) => format!("READ at {} with {:?}", args.offset, args.stateid),
-        Ok(Argop::Close(args)) => format!("CLOSE {:?}", args.open_stateid),
-        Ok(Argop::Lock(args)) => format!("LOCK{}", if args.reclaim { " reclaim" } else { "" }),
-        Ok(Argop::Sequence(args)) => format!("SEQUENCE slot {} number {}", args.slotid, args.sequenceid),
-        Ok(op) => {
-            let text = format!("{op:?}");
-            text.split(['(', ' ', '{']).next().unwrap_or_default().to_uppercase()
+fn operations(mut ops: Ops<'_>) -> String {
+    let mut text = String::new();
+    while let Some(number) = ops.peek() {
+        let Some(op) = ops.next() else { break };
+        if !text.is_empty() {
+            text += ", ";
         }
-        Err(_) => "?".into(),
-    };
-    ops.map(name).collect::<Vec<_>>().join(", ")
+        text += &number.to_string();
+        text += &match op {
+            Ok(Argop::Open(args)) => {
+                let creating = if matches!(args.openhow, Openflag4::Create(_)) { "creating " } else { "" };
+                format!(" {creating}{:?}", args.claim)
+            }
+            Ok(Argop::Write(args)) => format!(" at {} with {:?}", args.offset, args.stateid),
+            Ok(Argop::Read(args)) => format!(" at {} with {:?}", args.offset, args.stateid),
+            Ok(Argop::Lock(args)) if args.reclaim => " reclaim".into(),
+            Ok(Argop::Sequence(args)) => format!(" slot {} number {}", args.slotid, args.sequenceid),
+            _ => String::new(),
+        };
+    }
+    text
+}
+
+/// Whether a call, in these words, changes something for which it matters how often it is executed.
+pub(crate) fn changes(call: &str) -> bool {
+    ["REMOVE", "RENAME", "PROC3_CREATE", "OPEN creating", "LOCK"].iter().any(|word| call.contains(word))
 }
 
 /// What reaches a client.

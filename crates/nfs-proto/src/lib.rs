@@ -12,6 +12,7 @@
 mod macros;
 mod messages;
 pub mod mount;
+pub mod mutant;
 pub mod nlm;
 pub mod nsm;
 pub mod portmap;

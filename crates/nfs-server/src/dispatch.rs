@@ -1,5 +1,6 @@
 //! From a record to a reply: RPC header, authentication, injected behaviour, program, version, procedure, statistics.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -365,6 +366,9 @@ impl Request<'_> {
     /// Whether a repetition must be answered from the duplicate request cache. Compounds of 4.0 say only when they are
     /// executed; from 4.1 on sessions do it.
     fn must_not_repeat(&self, program: Program) -> bool {
+        if is_broken(Mutant::RepliesNotKept) {
+            return false;
+        }
         match program {
             Program::Nfs2 => v2::must_not_repeat(self.call.procedure),
             Program::Nfs3 => nfs3::must_not_repeat(self.call.procedure),

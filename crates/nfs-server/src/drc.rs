@@ -4,6 +4,7 @@
 //! 1989). What identifies a request: address of the host, transaction number, procedure, length, and a hash of the
 //! first bytes.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
 
@@ -97,6 +98,9 @@ impl ReplyCache {
     pub(crate) fn key(&self, host: IpAddr, xid: u32, message: &[u8]) -> Key {
         let mut hasher = self.hasher.build_hasher();
         hasher.write(&message[..message.len().min(HASHED)]);
+        if is_broken(Mutant::ReplyOfAnother) {
+            return Key { host, xid: 0, len: 0, hash: 0 };
+        }
         Key { host, xid, len: message.len(), hash: hasher.finish() }
     }
 

@@ -1,5 +1,6 @@
 //! What all threads of a server share.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -125,7 +126,10 @@ impl Shared {
 
     /// The server after a restart that kept its files and the names of its clients: what was only in memory is forgotten.
     pub fn restarted(self, boot: u64, now: Instant) -> io::Result<Self> {
-        let known_clients = self.state.read().clients.known_clients();
+        let mut known_clients = self.state.clients().clients().known_clients();
+        if is_broken(Mutant::RestartForgetsClients) {
+            known_clients.clear();
+        }
         let identity = Identity { instance: self.instance, boot, known_clients };
         let mut restarted = Self::new(self.config, self.exports, identity, self.address, self.portmap, now)?;
         restarted.lock_callbacks = self.lock_callbacks;
@@ -136,6 +140,11 @@ impl Shared {
     /// many are lost. Files lose nothing unless [`ServerConfig::volatile`].
     pub fn lose_power(&self, now: crate::fs::Time, random: &mut dyn FnMut() -> u64) -> u64 {
         self.exports.list().iter().map(|export| export.fs.lose_power(now, random)).sum()
+    }
+
+    /// Verifier of WRITE and COMMIT: tells clients when data that were not stable may have been lost.
+    pub(crate) fn write_verifier(&self) -> [u8; 8] {
+        if is_broken(Mutant::SameVerifier) { [7; 8] } else { self.boot.to_be_bytes() }
     }
 
     /// What is to be done about ten times a second: leases, recalls, locks that are not wanted any more, the disk.

@@ -315,7 +315,7 @@ impl<'r> Compound<'r> {
 
     /// Verifier of WRITE and COMMIT: tells the client when unstable data may have been lost.
     pub(crate) fn write_verifier(&self) -> Verifier4 {
-        self.server.boot.to_be_bytes()
+        self.server.write_verifier()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::place::{Place, snapshot, stdout, transcript};
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 23] = [
     "doctor",
     "run",
     "quick",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 22] = [
     "history",
     "diagnose",
     "simulate",
+    "explore",
     "serve",
     "wire",
     "probe",

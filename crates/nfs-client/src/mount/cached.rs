@@ -7,6 +7,7 @@ mod names;
 mod read;
 mod write;
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
@@ -224,6 +225,7 @@ impl Mount {
     pub(super) async fn fresh(&self, node: &Node, force: bool) -> NfsResult<Attributes> {
         let cached = parts(node)?;
         let delegated = self.is_delegated(node);
+        let force = force && !is_broken(Mutant::OpenWithoutLook);
         if delegated || !force {
             let known = cached.known.borrow().valid(self.now(), delegated);
             if let Some(attributes) = known {

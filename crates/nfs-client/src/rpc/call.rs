@@ -1,5 +1,6 @@
 //! One call, from the wish to the result.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::time::Instant;
@@ -75,6 +76,9 @@ impl Rpc {
             encode(e, payload);
         };
         let failure = loop {
+            if counting.transmissions.get() > 0 && is_broken(Mutant::NewNumberOnResend) {
+                return Box::pin(self.transact(call, destination, encode, decode)).await;
+            }
             let deadline = counting.began + inner.patience;
             let mut waited = !connection.is_up();
             if waited && !connection.up(deadline).await {

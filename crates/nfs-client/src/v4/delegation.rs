@@ -1,5 +1,6 @@
 //! Delegations: held by filehandle, recalled, returned, revoked (RFC 8881 §10.2, RFC 7530 §10.4).
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -230,7 +231,7 @@ impl Inner {
         let hook = self.delegations.hook.borrow().clone().filter(|_| ask);
         let this = Rc::downgrade(self);
         self.reactor.spawn(async move {
-            if let Some(hook) = hook {
+            if let Some(hook) = hook.filter(|_| !is_broken(Mutant::DelegationBeforeData)) {
                 hook(handle).await;
             }
             if let Some(inner) = this.upgrade() {

@@ -1,5 +1,6 @@
 //! READ, WRITE, COMMIT and SETATTR, and with which stateid they are made.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::rc::Rc;
 
 use benchmaster_nfs_proto::v4::{
@@ -33,7 +34,7 @@ impl Inner {
             return Err(NfsError::StateLost(why));
         }
         let locks = file.locks();
-        if locks.as_ref().is_some_and(|locks| locks.lost.get()) {
+        if locks.as_ref().is_some_and(|locks| locks.lost.get()) && !is_broken(Mutant::LostLocksIgnored) {
             return Err(LOST);
         }
         // Handles are large: not copied where there are no delegations to look up.

@@ -1,5 +1,6 @@
 //! Keeping the lease, and the back channel, while nothing else is sent.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
@@ -21,9 +22,11 @@ impl Inner {
         self.reactor.spawn(async move {
             loop {
                 let Some(due) = open(&this).map(|inner| inner.renewal_due()) else { return };
-                if reactor.now() < due {
+                if reactor.now() < due || is_broken(Mutant::LeaseNotRenewed) {
                     // Short sleeps, so that the task ends soon after the client.
-                    reactor.sleep_until(due.min(reactor.now() + Duration::from_millis(500))).await;
+                    reactor
+                        .sleep_until(due.max(reactor.now()).min(reactor.now() + Duration::from_millis(500)))
+                        .await;
                     continue;
                 }
                 let Some(inner) = open(&this) else { return };

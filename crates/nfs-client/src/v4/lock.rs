@@ -1,5 +1,6 @@
 //! LOCK, LOCKU, and what goes with them.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::rc::Rc;
 
 use benchmaster_nfs_proto::v4::{
@@ -369,6 +370,9 @@ impl Inner {
     /// Has the locks of a reclaimed file back.
     pub(super) async fn reclaim_locks(self: &Rc<Self>, state: &Rc<OpenState>) -> NfsResult<()> {
         let locks = state.locks.borrow().clone();
+        if is_broken(Mutant::LocksNotReclaimed) {
+            return Ok(());
+        }
         for lock in locks {
             lock.stateid.set(None);
             let mut left = std::mem::take(&mut *lock.held.borrow_mut());

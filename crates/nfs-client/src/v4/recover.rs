@@ -1,6 +1,7 @@
 //! Recovery of sessions, client ids, open files and locks (RFC 8881 §8.4, RFC 7530 §9.6), one at a time, while
 //! operations wait at the gate.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -197,7 +198,7 @@ impl Inner {
             }
         }
         self.delegations.drop_unclaimed(&self.counters);
-        if self.has_sessions() {
+        if self.has_sessions() && !is_broken(Mutant::ReclaimNotComplete) {
             self.reclaim_complete().await?;
         }
         for state in refused {

@@ -5,6 +5,7 @@ use super::inode::Inode;
 use super::table::WriteGuard;
 use super::{Changed, FileSystem, FsError, Node, PageSlice, ReadInfo, SeekKind, Time};
 use crate::cred::Credentials;
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 impl FileSystem {
     /// Reads up to `count` bytes at `offset` into `out` (cleared first) as references to pages. No permission check.
@@ -52,6 +53,9 @@ impl FileSystem {
                 return Ok(true);
             }
             self.before_write(file, content, offset..end);
+            let half = &data[..data.len() / 2];
+            let data = if is_broken(Mutant::HalfWritten) && !half.is_empty() { half } else { data };
+            let end = offset + data.len() as u64;
             if content.overwrite(offset, data) {
                 return Ok(true);
             }
@@ -209,11 +213,12 @@ impl FileSystem {
         change: impl FnOnce(&mut Inode) -> Result<bool, FsError>,
     ) -> Result<Changed, FsError> {
         let before = inode.attr(file.ino);
-        if change(inode)? {
+        if change(inode)? && !is_broken(Mutant::ChangeStands) {
             inode.drop_privileges(who);
             inode.data_changed(self.clock, now);
         }
-        Ok(Changed { before, after: inode.attr(file.ino) })
+        let after = if is_broken(Mutant::SizeOfBefore) { before } else { inode.attr(file.ino) };
+        Ok(Changed { before, after })
     }
 }
 

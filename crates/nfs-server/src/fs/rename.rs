@@ -4,6 +4,7 @@ use super::inode::{Body, Inode};
 use super::namespace::{check_new, check_removable, may_change, may_remove, need};
 use super::{Changed, FileSystem, FsError, Node, Renamed, Time, access, space};
 use crate::cred::Credentials;
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 impl FileSystem {
     /// Renames, replacing what has the new name when kinds allow (rename(2)). Atomic.
@@ -78,6 +79,10 @@ impl FileSystem {
         replaced: Option<Node>,
         now: Time,
     ) -> Result<Option<Renamed>, FsError> {
+        if is_broken(Mutant::RenameToItself) && replaced == Some(file) {
+            self.remove(who, from, name, super::RemoveKind::File, now)?;
+            return Err(FsError::NotFound);
+        }
         let other = replaced.filter(|other| *other != file);
         let Some((order, mut guards)) = self.lock_found([Some(from), Some(to), Some(file), other])? else {
             return Ok(None);

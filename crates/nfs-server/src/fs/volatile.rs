@@ -1,5 +1,6 @@
 //! What a loss of power takes: data that was written and never made stable. Kept only where it is asked for.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -104,7 +105,7 @@ impl FileSystem {
 
     /// All that was written to a file is stable: COMMIT.
     pub fn commit(&self, file: Node) {
-        if let Some(volatile) = &self.volatile {
+        if let Some(volatile) = self.volatile.as_ref().filter(|_| !is_broken(Mutant::CommitDoesNothing)) {
             volatile.0.lock().remove(&file);
         }
     }

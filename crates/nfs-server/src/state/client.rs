@@ -1,5 +1,6 @@
 //! Client records: SETCLIENTID and EXCHANGE_ID, leases, expiry, grace.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -183,7 +184,13 @@ impl Clients {
     /// Whether the lease ran out and the client's state is kept only by courtesy: state that conflicts with another
     /// client's request is then dropped with [`Clients::expire`].
     pub fn is_courtesy(&self, id: ClientId, now: Instant) -> bool {
-        self.by_id.get(&id).is_none_or(|client| client.lease.age(now) > self.lease)
+        let mut lease = self.lease;
+        if is_broken(Mutant::LeasesNeverEnd) {
+            lease = Duration::MAX;
+        } else if is_broken(Mutant::LeasesEndEarly) {
+            lease /= 10;
+        }
+        self.by_id.get(&id).is_none_or(|client| client.lease.age(now) > lease)
     }
 
     /// Drops a client and all its state.
@@ -210,13 +217,17 @@ impl Clients {
             Kind::Session(state) => !state.reclaim_complete,
             Kind::Setclientid(_) => false,
         });
-        if waits || self.grace.lasts() { Err(Nfsstat4::GRACE) } else { Ok(()) }
+        let grace = self.grace.lasts() && !is_broken(Mutant::LocksInGrace);
+        if waits || grace { Err(Nfsstat4::GRACE) } else { Ok(()) }
     }
 
     /// Whether this client may reclaim now (known from before the restart, has not completed).
     pub fn may_reclaim(&self, id: ClientId) -> Result<(), Nfsstat4> {
         let client = self.by_id.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
         let complete = matches!(&client.kind, Kind::Session(state) if state.reclaim_complete);
+        if is_broken(Mutant::ReclaimAfterGrace) {
+            return Ok(());
+        }
         if complete || !self.grace.lasts() {
             Err(Nfsstat4::NO_GRACE)
         } else if self.grace.knows(&client.owner) {

@@ -4,6 +4,7 @@
 //! callbacks reach the client. A write delegation is granted when the server is configured so or the client asks for
 //! one, while no other client has the file open. Others' GETATTR asks the holder ([`super::held`]).
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -107,10 +108,12 @@ impl Files {
                 self.revoke_delegation(clients, at, now, effects);
             } else {
                 busy = true;
-                self.begin_recall(at, truncate, now, effects);
+                if !is_broken(Mutant::RecallNotSent) {
+                    self.begin_recall(at, truncate, now, effects);
+                }
             }
         }
-        if busy { Err(Nfsstat4::DELAY) } else { Ok(()) }
+        if busy && !is_broken(Mutant::RecallNotAwaited) { Err(Nfsstat4::DELAY) } else { Ok(()) }
     }
 
     /// Answer to [`Callback::Recall`]: the status of CB_RECALL, or CB_PATH_DOWN when the client could not be
@@ -294,6 +297,9 @@ impl Files {
             return Err(Contention(false));
         }
         let Some((_, record)) = self.record(wish.file) else { return Ok(write) };
+        if is_broken(Mutant::DelegationBesideWriter) {
+            return Ok(write);
+        }
         for (_, entry) in self.states.list(BY_PARENT, record.delegations) {
             let What::Delegation(held) = &entry.what else { continue };
             if entry.client == wish.client {

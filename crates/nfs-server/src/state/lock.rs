@@ -1,6 +1,7 @@
 //! Byte-range locks of NFSv4 clients: lock owners, lock states, and the queue of those who wait (RFC 7530 §9.2–9.4,
 //! RFC 8881 §9.1–9.6). [`super::nlm`] puts NLM clients on the same table and into the same queue.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
@@ -169,7 +170,9 @@ impl Files {
         if !self.may_unlock(file, owner, range) {
             return Err(Stop::Room(keeper));
         }
-        self.relock(file, owner, |table| table.unlock(owner, range));
+        if !is_broken(Mutant::UnlockForgotten) {
+            self.relock(file, owner, |table| table.unlock(owner, range));
+        }
         self.wake(file, effects);
         Ok(self.next_stateid(at))
     }
@@ -233,6 +236,7 @@ impl Files {
         let held = match self.standing(clients, file, owner, request.range, request.write, now) {
             Standing::Free => None,
             Standing::Courtesy(client) => return Err(LockFailure::Stop(Stop::Courtesy(client))),
+            Standing::HeldLock(_) if is_broken(Mutant::LocksAlwaysGranted) => None,
             Standing::HeldLock(held) => Some(self.holder(held)),
         };
         let notify = clients.minor(request.client) > 0;

@@ -1,5 +1,6 @@
 //! Locks of NLM clients (NFS v2 and v3): what `nlm` asks of the table that they share with NFSv4.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::net::IpAddr;
 use std::time::Instant;
 
@@ -64,6 +65,7 @@ impl Files {
         let held = match self.standing(clients, file, owner, range, lock.exclusive, now) {
             Standing::Free => false,
             Standing::Courtesy(client) => return NlmOutcome::Stop(Stop::Courtesy(client)),
+            Standing::HeldLock(_) if is_broken(Mutant::NlmAlwaysGranted) => false,
             Standing::HeldLock(_) => true,
         };
         let Some(record) = self.files.get_mut(file) else { return NlmOutcome::Denied };

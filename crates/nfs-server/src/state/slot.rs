@@ -1,5 +1,6 @@
 //! Slots: at most one execution of every request, and its reply for those who ask again (RFC 8881 §2.10.6.1).
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{Nfsstat4, SequenceArgs, SequenceOk};
 use benchmaster_nfs_proto::xdr::Encoder;
 use parking_lot::Mutex;
@@ -75,7 +76,9 @@ impl Slot {
     pub(super) fn claim(&self, args: &SequenceArgs, who: &Credentials, request: &Request<'_>) -> Claim {
         let caller = Some(Principal::from(who));
         let mut state = self.state.lock();
-        if args.sequenceid == state.sequence.wrapping_add(1) {
+        let again = is_broken(Mutant::SessionExecutesAgain) && args.sequenceid == state.sequence;
+        if args.sequenceid == state.sequence.wrapping_add(1) || again || is_broken(Mutant::SequenceUnchecked)
+        {
             if state.running {
                 // The reply to the last request is still to come: the client may not use the slot yet.
                 return Claim::Status(Nfsstat4::DELAY);

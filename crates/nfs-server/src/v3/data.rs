@@ -1,5 +1,6 @@
 //! READ, WRITE, COMMIT, READLINK.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::cell::Cell;
 
 use benchmaster_nfs_proto::v3::{
@@ -63,8 +64,8 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>) -> Result<(), Nfss
         file_wcc: wcc(id.export, &changed),
         count: data.len() as u32,
         // As asked, although memory is no more stable than memory: clients must be made to COMMIT as by other servers.
-        committed: args.stable,
-        verf: call.server.boot.to_be_bytes(),
+        committed: if is_broken(Mutant::UnstableIsCalledStable) { StableHow::FileSync } else { args.stable },
+        verf: call.server.write_verifier(),
     })
 }
 
@@ -78,7 +79,7 @@ pub(super) fn commit(call: &mut Call<'_>, args: CommitArgs<'_>) -> Result<(), Nf
     fs.commit(node);
     call.on_disk(|| Access::Commit { file: id });
     let file_wcc = WccData { before: None, after: call.post_op(id, &attr) };
-    call.ok(&CommitOk { file_wcc, verf: call.server.boot.to_be_bytes() })
+    call.ok(&CommitOk { file_wcc, verf: call.server.write_verifier() })
 }
 
 pub(super) fn readlink(call: &mut Call<'_>, args: ReadlinkArgs<'_>) -> Result<(), Nfsstat3> {

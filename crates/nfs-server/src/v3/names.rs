@@ -1,5 +1,6 @@
 //! LOOKUP, and all that makes, moves and removes names.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v3::{
     CreateArgs, CreateHow, CreateOk, Createverf3, DirOpArgs, LinkArgs, LinkWcc, LookupArgs, LookupOk,
     MkdirArgs, MknodArgs, MknodData, Nfsstat3, RemoveArgs, RemoveOk, RenameArgs, RenameWcc, Sattr3,
@@ -25,11 +26,16 @@ pub(super) fn create(call: &mut Call<'_>, args: CreateArgs<'_>) -> Result<(), Nf
     let dir = call.object(args.where_.dir.0)?;
     let name = args.where_.name.0;
     match args.how {
+        CreateHow::Guarded(sattr) if is_broken(Mutant::GuardedUnchecked) => {
+            create(call, CreateArgs { how: CreateHow::Unchecked(sattr), ..args })
+        }
         CreateHow::Guarded(sattr) => make(call, dir, name, NewFile::Regular, &set_attr(&sattr)?, None),
         CreateHow::Unchecked(sattr) => {
             let set = set_attr(&sattr)?;
             match make(call, dir, name, NewFile::Regular, &set, None) {
                 Err(Nfsstat3::EXIST) => {
+                    let empty = SetAttr { size: Some(0), ..set };
+                    let set = if is_broken(Mutant::UncheckedTruncates) { empty } else { set };
                     let attr = call.reuse(dir, name, &set)?;
                     existing_ok(call, dir, &attr)
                 }
@@ -97,7 +103,8 @@ fn make(
 fn repeated(call: &mut Call<'_>, dir: FileId, name: &[u8], verifier: Createverf3) -> Result<(), Nfsstat3> {
     let (fs, node) = call.server.exports.file(dir)?;
     let (file, attr) = fs.lookup(call.who, node, name)?;
-    if fs.verifier(file)? != Some(u64::from_be_bytes(verifier)) {
+    let forgets = is_broken(Mutant::ExclusiveForgets);
+    if forgets || fs.verifier(file)? != Some(u64::from_be_bytes(verifier)) {
         return Err(Nfsstat3::EXIST);
     }
     existing_ok(call, dir, &attr)

@@ -1,5 +1,6 @@
 //! READ, WRITE, COMMIT, and the right to them.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     CommitArgs, CommitOk, Nfsstat4, ReadArgs, StableHow4, Stateid4, WriteArgs, WriteOk,
 };
@@ -47,7 +48,9 @@ pub(crate) fn write(c: &mut Compound<'_>, args: WriteArgs<'_>) -> OpResult {
         fs.settle(node, args.offset..args.offset + len);
     }
     c.on_disk(|| Access::Write { file, offset: args.offset, len, stability, grew });
-    c.answer(&WriteOk { count: data.len() as u32, committed: args.stable, writeverf: c.write_verifier() })
+    let committed =
+        if is_broken(Mutant::UnstableIsCalledStable) { StableHow4::FileSync } else { args.stable };
+    c.answer(&WriteOk { count: data.len() as u32, committed, writeverf: c.write_verifier() })
 }
 
 /// COMMIT (RFC 7530 §16.3, RFC 8881 §18.3): there is nothing more stable to write to than memory. No range is wrong.

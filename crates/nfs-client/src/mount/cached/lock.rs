@@ -1,5 +1,6 @@
 //! Locks: points at which the cache is made coherent.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::rc::Rc;
 
 use super::{Mount, Node, parts};
@@ -60,6 +61,7 @@ impl Mount {
             self.drop_data(cached);
         }
         match attributes {
+            _ if is_broken(Mutant::LockWithoutLook) => {}
             Some(attributes) => self.learn(node, attributes, false),
             None if fine => drop(self.fresh(node, true).await?),
             None => {}

@@ -1,5 +1,6 @@
 //! Writing: into pages, from which data go to the server.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -222,7 +223,8 @@ impl Mount {
     /// Closes a file: what is dirty is made stable, and what the server does not know of is not closed there.
     pub(in crate::mount) async fn close_cached(&self, node: &Node, slot: Rc<Slot>) -> NfsResult<()> {
         let cached = parts(node)?;
-        let flushed = if slot.how.write { self.sync_cached(node, &slot).await } else { Ok(()) };
+        let flushes = slot.how.write && !is_broken(Mutant::CloseWithoutFlush);
+        let flushed = if flushes { self.sync_cached(node, &slot).await } else { Ok(()) };
         let opening = cached.opening.shared().await;
         cached.locks.borrow_mut().release(slot.owner);
         let last = {

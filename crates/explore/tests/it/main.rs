@@ -1,0 +1,7 @@
+//! Seeds, mutants, and scenarios that failed once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+mod kept;
+mod mutants;
+mod seeds;
