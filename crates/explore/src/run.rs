@@ -76,7 +76,6 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, RunError> {
     let busy = scenario.clients.iter().flatten().map(|step| step.pause).sum::<Duration>();
     let faults = scenario.faults.iter().map(|fault| fault.at + length(&fault.kind)).max().unwrap_or_default();
     world.begin(scenario, busy + faults + PATIENCE);
-    let started = world.elapsed();
     let mut clients: Vec<Pin<Box<dyn Future<Output = ()>>>> = Vec::new();
     for (number, steps) in scenario.clients.iter().enumerate() {
         let death = scenario.faults.iter().find_map(|fault| match fault.kind {
@@ -99,7 +98,6 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, RunError> {
     }
     let ended = reactor.run_all(&mut clients);
     drop(clients);
-    let _ = started;
     let mut violation = oracle.borrow().wrong.clone();
     if violation.is_none() {
         match ended {

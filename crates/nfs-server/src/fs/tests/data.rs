@@ -261,3 +261,52 @@ fn files_and_names_are_bounded_and_given_back() {
     }
     assert_eq!(fs.stat(), before);
 }
+
+fn volatile() -> (FileSystem, Node) {
+    let fs = FileSystem::new(FsConfig { volatile: true, ..FsConfig::default() }, 0o755, at(1));
+    let one = file(&fs, b"file");
+    (fs, one)
+}
+
+#[test]
+fn what_is_not_stable_is_lost_with_the_power_or_not() {
+    let root = Credentials::root();
+    for (kept, expected) in [(true, [vec![2; 1024], vec![3; 512]].concat()), (false, vec![1; 1000])] {
+        let (fs, one) = volatile();
+        fs.write(&root, one, 0, &[1; 1000], at(3)).unwrap();
+        fs.commit(one);
+        fs.write(&root, one, 0, &[2; 1024], at(4)).unwrap();
+        fs.write(&root, one, 1024, &[3; 512], at(5)).unwrap();
+        let before = fs.attr(one).unwrap().change;
+        let lost = fs.lose_power(at(6), &mut || u64::from(!kept));
+        assert_eq!((read_all(&fs, one), lost), (expected, if kept { 0 } else { 3 }));
+        assert!(fs.attr(one).unwrap().change > before, "caches must notice");
+        assert_eq!(fs.lose_power(at(7), &mut || 1), 0, "the disk has it now");
+    }
+}
+
+#[test]
+fn a_stable_write_and_a_new_size_survive_among_data_that_does_not() {
+    let (fs, one) = volatile();
+    let root = Credentials::root();
+    fs.write(&root, one, 0, &[1; 512], at(3)).unwrap();
+    fs.write(&root, one, 100, &[2; 50], at(4)).unwrap();
+    fs.settle(one, 100..150);
+    assert_eq!(fs.lose_power(at(5), &mut || 1), 1);
+    assert_eq!(read_all(&fs, one), [vec![0; 100], vec![2; 50]].concat());
+
+    fs.write(&root, one, 0, &[3; 2000], at(6)).unwrap();
+    let set = SetAttr { size: Some(120), ..SetAttr::default() };
+    fs.set_attr(&root, one, &set, None, false, at(7)).unwrap();
+    assert_eq!(fs.lose_power(at(8), &mut || 1), 1);
+    assert_eq!(read_all(&fs, one), [vec![0; 100], vec![2; 20]].concat());
+}
+
+#[test]
+fn without_volatile_data_nothing_is_lost() {
+    let fs = new_fs();
+    let one = file(&fs, b"file");
+    fs.write(&Credentials::root(), one, 0, &[1; 512], at(3)).unwrap();
+    assert_eq!(fs.lose_power(at(5), &mut || 1), 0);
+    assert_eq!(read_all(&fs, one), vec![1; 512]);
+}
