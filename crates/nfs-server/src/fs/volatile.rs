@@ -126,7 +126,7 @@ impl FileSystem {
                 for (sector, mut old) in unstable.sectors {
                     let begin = sector * SECTOR;
                     let end = (begin + SECTOR).min(content.size);
-                    if random() % 2 == 0 {
+                    if random().is_multiple_of(2) {
                         size = size.max(end);
                         continue;
                     }
