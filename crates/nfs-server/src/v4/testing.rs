@@ -38,7 +38,7 @@ pub(crate) fn server(config: ServerConfig) -> Shared {
     let exports = Exports::new(&config, now).unwrap();
     let identity = Identity { instance: INSTANCE, boot: BOOT, known_clients: Vec::new() };
     let address = config.listen;
-    Shared::new(config, exports, identity, address, None).unwrap()
+    Shared::new(config, exports, identity, address, None, Instant::now()).unwrap()
 }
 
 /// A client: one connection, one user, perhaps one session, of which it uses slot 0.
