@@ -62,7 +62,7 @@ mutants! {
     NewNumberOnResend = "client: a call that is sent again gets a new number",
     LeaseNotRenewed = "client, v4: the lease is not renewed",
     RewriteForgetsLast = "client: of what is written again after a restart the last piece is left out",
-    LockWithoutLook = "client: what is cached is believed after a lock was given",
+    LockWithoutLook = "client: what is cached is taken for right after a lock was given",
     ReclaimNotComplete = "client, v4.1: RECLAIM_COMPLETE is not sent after a restart",
 }
 
