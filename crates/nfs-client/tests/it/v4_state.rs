@@ -312,7 +312,7 @@ fn a_restart_without_state_is_an_error_for_what_was_open() {
 }
 
 #[test]
-fn a_lost_lease_costs_the_locks_and_not_the_files() {
+fn a_lost_lease_costs_the_locks_and_the_data_under_them_but_not_the_files() {
     for minor in 0..3 {
         let server = server_with(&[], |config| config.lease = Duration::from_secs(1));
         let sleeper = Alone::new(&to(server.address(), minor, "sleeper"));
@@ -328,9 +328,16 @@ fn a_lost_lease_costs_the_locks_and_not_the_files() {
         other.run(other.client.lock(&theirs, 1, LockKind::Write, WHOLE, true)).unwrap();
         other.run(other.client.write(&theirs, b"TEXT", 0, Stability::File)).unwrap();
 
+        // As Linux' client has it: whoever relied on the lock learns that it is gone, and overwrites nothing.
         let mut buffer = [0; 4];
-        sleeper.run(client.read(&file, &mut buffer, 0)).unwrap();
+        let read = sleeper.run(client.read(&file, &mut buffer, 0));
+        assert!(lost(&read), "{read:?}");
+        let written = sleeper.run(client.write(&file, b"text", 0, Stability::File));
+        assert!(lost(&written), "{written:?}");
+        let again = sleeper.run(client.open(&root, b"file", &how(Create::No))).unwrap().file;
+        sleeper.run(client.read(&again, &mut buffer, 0)).unwrap();
         assert_eq!(&buffer, b"TEXT");
+        sleeper.run(client.close(again)).unwrap();
         let refused = sleeper.run(client.unlock(&file, 1, WHOLE));
         assert!(lost(&refused), "{refused:?}");
         assert!(lost(&sleeper.run(client.lock(&file, 1, LockKind::Write, WHOLE, false))));
