@@ -97,7 +97,18 @@ impl Doubt {
     async fn recent(
         &self,
         client: &Client,
+        place: (&Handle, &[u8]),
+    ) -> NfsResult<Option<(Handle, Attributes)>> {
+        let since = client.export.rpc().reactor().now().saturating_duration_since(self.begun);
+        self.within(client, place, since).await
+    }
+
+    /// What has the name, if it changed no longer than `time` before its directory did.
+    async fn within(
+        &self,
+        client: &Client,
         (directory, name): (&Handle, &[u8]),
+        time: Duration,
     ) -> NfsResult<Option<(Handle, Attributes)>> {
         let (handle, attributes) = client.lookup(directory, name).await?;
         let attributes = match attributes {
@@ -105,11 +116,7 @@ impl Doubt {
             None => client.getattr(&handle).await?,
         };
         let parent = client.getattr(directory).await?;
-        let recent = is_within(
-            attributes.changed,
-            parent.modified,
-            client.export.rpc().reactor().now().saturating_duration_since(self.begun),
-        );
+        let recent = is_within(attributes.changed, parent.modified, time);
         Ok(recent.then_some((handle, attributes)))
     }
 
@@ -143,7 +150,8 @@ impl Doubt {
                 Err(error) if error.is_absent() => {}
                 Ok(_) | Err(_) => return Ok(None),
             }
-            Ok(self.recent(client, to).await?.map(drop))
+            // A rename changes the file and both directories at the same instant: one that changed later says nothing.
+            Ok(self.within(client, to, Duration::ZERO).await?.map(drop))
         };
         self.resolve(client, result, NfsError::is_absent, look).await
     }

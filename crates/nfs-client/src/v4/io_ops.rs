@@ -62,11 +62,7 @@ impl Inner {
                 self.reactor.sleep(DelayPolicy::LOCK.initial).await;
                 return Ok(true);
             }
-            Nfsstat4::BAD_STATEID
-            | Nfsstat4::STALE_STATEID
-            | Nfsstat4::EXPIRED
-            | Nfsstat4::ADMIN_REVOKED
-            | Nfsstat4::DELEG_REVOKED => {}
+            status if is_gone(status) => {}
             _ => return Ok(false),
         }
         retry.recovering()?;
@@ -242,13 +238,33 @@ impl Inner {
                     },
                 )
                 .await;
-            let (Err(NfsError::V4(status)), Some(file)) = (&result, open) else { return result };
+            let Err(NfsError::V4(status)) = &result else { return result };
+            let Some(file) = open else {
+                // A delegation that a restart took, or the server: the change needs none.
+                if stateid == Stateid4::ANONYMOUS || !is_gone(*status) {
+                    return result;
+                }
+                self.delegations.revoked(handle, &stateid, &self.counters);
+                continue;
+            };
             let retry = retry.get_or_insert_with(|| Retry::new(self));
             if !self.stateid_refused(&file.state, stateid, *status, epoch, retry).await? {
                 return result;
             }
         }
     }
+}
+
+/// Whether the server has nothing of the state that a stateid named.
+pub(super) fn is_gone(status: Nfsstat4) -> bool {
+    matches!(
+        status,
+        Nfsstat4::BAD_STATEID
+            | Nfsstat4::STALE_STATEID
+            | Nfsstat4::EXPIRED
+            | Nfsstat4::ADMIN_REVOKED
+            | Nfsstat4::DELEG_REVOKED
+    )
 }
 
 /// Attributes at the end of a request whose purpose is fulfilled: none, if GETATTR failed.

@@ -22,7 +22,11 @@ impl Inner {
         self.reactor.spawn(async move {
             loop {
                 let Some(due) = open(&this).map(|inner| inner.renewal_due()) else { return };
-                if reactor.now() < due || is_broken(Mutant::LeaseNotRenewed) {
+                if is_broken(Mutant::LeaseNotRenewed) {
+                    reactor.sleep(Duration::from_millis(500)).await;
+                    continue;
+                }
+                if reactor.now() < due {
                     // Short sleeps, so that the task ends soon after the client.
                     reactor
                         .sleep_until(due.max(reactor.now()).min(reactor.now() + Duration::from_millis(500)))

@@ -15,6 +15,7 @@ use super::attrs::{self, Encoded};
 use super::compound::{Failure, Ops, Results};
 use super::delegation::DelegationKind;
 use super::establish::handle_of;
+use super::io_ops::is_gone;
 use super::need::Need;
 use super::request::{Kind, Retry};
 use super::state::{File, OpenState, Owner, SeqidGuard};
@@ -491,16 +492,9 @@ impl Client {
             };
             let result = inner.open_with(&request, Some((directory, name)), &mut Reply::default()).await;
             match (stateid, result) {
-                (
-                    Some(stateid),
-                    Err(NfsError::V4(
-                        Nfsstat4::BAD_STATEID
-                        | Nfsstat4::STALE_STATEID
-                        | Nfsstat4::EXPIRED
-                        | Nfsstat4::ADMIN_REVOKED
-                        | Nfsstat4::DELEG_REVOKED,
-                    )),
-                ) => inner.delegations.revoked(handle, &stateid, &inner.counters),
+                (Some(stateid), Err(NfsError::V4(status))) if is_gone(status) => {
+                    inner.delegations.revoked(handle, &stateid, &inner.counters);
+                }
                 (None, Ok(file)) if file.handle() != *handle => {
                     inner.close(file).await?;
                     return Err(NfsError::StateLost("the name now refers to another file"));

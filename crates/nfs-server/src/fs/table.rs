@@ -1,6 +1,5 @@
 //! The inode table: from inode number and generation to a locked inode, without a lock of its own on the way.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -167,8 +166,7 @@ impl Table {
 
 /// Whether a slot holds the file that is looked for.
 fn is(inode: &Inode, node: Node) -> bool {
-    (inode.generation == node.generation || is_broken(Mutant::HandlesReused))
-        && !matches!(inode.body, Body::Free)
+    inode.generation == node.generation && !matches!(inode.body, Body::Free)
 }
 
 #[cfg(test)]

@@ -26,9 +26,6 @@ pub(super) fn create(call: &mut Call<'_>, args: CreateArgs<'_>) -> Result<(), Nf
     let dir = call.object(args.where_.dir.0)?;
     let name = args.where_.name.0;
     match args.how {
-        CreateHow::Guarded(sattr) if is_broken(Mutant::GuardedUnchecked) => {
-            create(call, CreateArgs { how: CreateHow::Unchecked(sattr), ..args })
-        }
         CreateHow::Guarded(sattr) => make(call, dir, name, NewFile::Regular, &set_attr(&sattr)?, None),
         CreateHow::Unchecked(sattr) => {
             let set = set_attr(&sattr)?;
@@ -103,8 +100,7 @@ fn make(
 fn repeated(call: &mut Call<'_>, dir: FileId, name: &[u8], verifier: Createverf3) -> Result<(), Nfsstat3> {
     let (fs, node) = call.server.exports.file(dir)?;
     let (file, attr) = fs.lookup(call.who, node, name)?;
-    let forgets = is_broken(Mutant::ExclusiveForgets);
-    if forgets || fs.verifier(file)? != Some(u64::from_be_bytes(verifier)) {
+    if fs.verifier(file)? != Some(u64::from_be_bytes(verifier)) {
         return Err(Nfsstat3::EXIST);
     }
     existing_ok(call, dir, &attr)
