@@ -586,7 +586,7 @@ impl Inner {
         self.server.callbacks =
             Some(Stepper::new(Arc::clone(&shared), now.instant).map_err(|error| error.to_string())?);
         self.server.shared = Some(shared);
-        self.line(Who::Server, format!("starts, for the {}. time", self.server.boots));
+        self.line(Who::Server, format!("starts (boot {})", self.server.boots));
         Ok(())
     }
 

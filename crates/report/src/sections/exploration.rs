@@ -91,15 +91,15 @@ pub fn document(found: &Exploration) -> Document {
                    an open, an answer to everything";
     let answer = match found.failed {
         0 => format!(
-            "All promises were kept in {} scenarios (the share that breaks one is below {}, {} Wilson interval).",
-            format::count(found.tried),
+            "All promises were kept in {} (the share that breaks one is below {}, {} Wilson interval).",
+            format::plural(found.tried as usize, "scenario"),
             format::percent(most),
             format::percent(CONFIDENCE)
         ),
         failed => format!(
-            "A promise was broken in {} of {} scenarios.",
+            "A promise was broken in {} of {}.",
             format::count(failed),
-            format::count(found.tried)
+            format::plural(found.tried as usize, "scenario")
         ),
     };
     let scope = format!(
@@ -122,14 +122,14 @@ pub fn document(found: &Exploration) -> Document {
 }
 
 fn failure(failure: &ExploredFailure) -> Section {
-    let mut facts = vec![format!("{} after {:.6} s.", failure.what, failure.at_s)];
+    let mut facts: Vec<Block> = vec![format!("After {:.6} s: {}.", failure.at_s, failure.what).into()];
     if failure.faults.is_empty() {
         facts.push("No fault is needed.".into());
     } else {
-        facts.push(format!("Faults: {}.", failure.faults.join("; ")));
+        facts.push(format!("Faults: {}.", failure.faults.join("; ")).into());
     }
     if let Some(file) = &failure.file {
-        facts.push(format!("Again: `benchmaster explore {file}`."));
+        facts.push(Block::Hint(format!("Once more: `benchmaster explore {file}`.")));
     }
     let mut lines = String::new();
     for event in &failure.history {
@@ -139,8 +139,9 @@ fn failure(failure: &ExploredFailure) -> Section {
     let title = format!("Seed {}: {}", failure.seed, failure.clients);
     Section::new("failure", title)
         .brief(facts)
-        .full([Block::Code("text", lines)])
-        .page([Block::Table(time_line(failure))])
+        .full([Block::Fold("History".into(), vec![Block::Code("text", lines)])])
+        .page([time_line(failure)])
+        .unlisted()
 }
 
 /// The history with a column for each client, the wire and the server.
