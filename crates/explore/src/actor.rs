@@ -12,9 +12,10 @@ use benchmaster_nfs_client::rpc::Transport;
 use benchmaster_nfs_client::types::{LockKind, Range};
 use benchmaster_record::nfs::NfsVersion;
 
+use crate::history::Who;
 use crate::oracle::{HELD, Seen};
 use crate::scenario::{Name, Op, Scenario, Step, letter};
-use crate::simulation::{AUDITOR, PORT, Simulation, Who};
+use crate::simulation::{AUDITOR, PORT, Simulation};
 
 /// Bytes of a block.
 const BLOCK: usize = 512;

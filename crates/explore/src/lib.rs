@@ -5,7 +5,7 @@
 //! * `simulation`: time, network and server; a [`World`](benchmaster_nfs_client::world::World) of the clients.
 //! * `actor`: a client that carries its operations out and tells the oracle.
 //! * `oracle`: what was promised, and what may be seen.
-//! * [`run`]: one scenario from beginning to end.
+//! * [`run()`]: one scenario from beginning to end.
 //! * [`shrink`]: the smallest scenario that still fails.
 //!
 //! After FoundationDB's and TigerBeetle's simulators: time and chance are arguments of everything below, so that a seed gives
@@ -13,6 +13,7 @@
 #![deny(missing_docs)]
 
 mod actor;
+mod history;
 mod oracle;
 pub mod run;
 pub mod scenario;

@@ -8,10 +8,10 @@ use std::time::Duration;
 use benchmaster_nfs_client::reactor::Reactor;
 
 use crate::actor::{self, Site};
+pub use crate::history::{Line, Who};
 use crate::oracle::Oracle;
 use crate::scenario::{FaultKind, LEASE, Scenario};
 use crate::simulation::Simulation;
-pub use crate::simulation::{Line, Who};
 
 /// How long after the last fault and the last pause everything must be over: leases that must run out, one after the other,
 /// and pauses between attempts.

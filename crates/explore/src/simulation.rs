@@ -24,12 +24,16 @@ use benchmaster_nfs_server::reply::Reply;
 use benchmaster_nfs_server::shared::Shared;
 use benchmaster_nfs_server::state::ConnectionId;
 use benchmaster_nfs_server::{ExportConfig, ServerConfig};
-use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
+use crate::history::{Line, Who};
 use crate::oracle::Oracle;
 use crate::scenario::{Dice, FaultKind, LEASE, Scenario};
 use crate::wire;
+
+mod network;
+
+use self::network::Network;
 
 /// Time of day when a scenario begins.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
@@ -40,8 +44,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 const WAIT_AT_MOST: Duration = Duration::from_millis(50);
 /// What the server takes for a call.
 const SERVICE: Duration = Duration::from_micros(20);
-/// When a lost segment is sent again, the first time.
-const RETRANSMISSION: Duration = Duration::from_millis(200);
 /// Longest record.
 const LIMIT: usize = 4 << 20;
 /// Port of all programs of the server.
@@ -76,39 +78,6 @@ struct Inner {
     dead: Vec<bool>,
     /// Whose next reply is lost.
     loses: Vec<bool>,
-}
-
-/// Something that happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// Time since the beginning.
-    pub at: Duration,
-    /// Who did it.
-    pub who: Who,
-    /// What it was.
-    pub what: String,
-}
-
-/// Where something happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
-    /// In a client.
-    Client(u8),
-    /// On the way from a client to the server.
-    ToServer(u8),
-    /// On the way from the server to a client.
-    ToClient(u8),
-    /// In the server.
-    Server,
-    /// By the scenario.
-    Fault,
-}
-
-#[derive(Debug)]
-struct Network {
-    delay: Duration,
-    jitter: Duration,
-    permille: u64,
 }
 
 #[derive(Debug)]
@@ -179,11 +148,7 @@ enum Event {
 impl Simulation {
     pub(crate) fn new(scenario: &Scenario, oracle: Rc<RefCell<Oracle>>) -> Result<Self, String> {
         let mut dice = Dice::new(scenario.seed, 1);
-        let network = Network {
-            delay: dice.span(Duration::from_micros(50), Duration::from_millis(20)),
-            jitter: dice.span(Duration::from_micros(10), Duration::from_millis(5)),
-            permille: 0,
-        };
+        let network = Network::new(&mut dice);
         let export = ExportConfig { path: "/export".into(), read_only: false, limit: Some(64 << 20) };
         let config = ServerConfig {
             listen: SocketAddr::from(([10, 0, 0, 1], PORT)),
@@ -362,93 +327,6 @@ impl Inner {
         let wall = EPOCH + self.now;
         let wall = Time { seconds: wall.as_secs() as i64 + self.server.clock, nanos: wall.subsec_nanos() };
         Moment { instant: origin + self.now, wall }
-    }
-
-    /// Takes what clients sent, and sends it on its way.
-    fn collect(&mut self) {
-        let mut buffer = [0; 64 << 10];
-        for number in 0..self.connections.len() {
-            self.push_rest(number);
-            while let Some(end) = &self.connections[number].end {
-                match rustix::io::read(end, &mut buffer) {
-                    // An empty datagram is nothing either.
-                    Ok(0) => {
-                        let client = self.connections[number].client;
-                        self.connections[number].end = None;
-                        if !self.dead[client] {
-                            let at = self.arrival(number, 0);
-                            self.put(at, Event::Closed(number));
-                        }
-                    }
-                    Ok(len) => self.transmit(number, 0, buffer[..len].to_vec()),
-                    Err(Errno::AGAIN | Errno::INTR) => break,
-                    Err(_) => self.connections[number].end = None,
-                }
-            }
-        }
-    }
-
-    /// When bytes that leave now arrive; those of a stream not before others.
-    fn arrival(&mut self, number: usize, direction: usize) -> Duration {
-        let (client, stream) = {
-            let connection = &self.connections[number];
-            (connection.client, connection.transport == Transport::Tcp)
-        };
-        let jitter = self.dice.below(self.network.jitter.as_nanos() as u64 + 1);
-        let mut at = self.now + self.network.delay + Duration::from_nanos(jitter);
-        if stream {
-            let mut pause = RETRANSMISSION;
-            while self.network.permille > 0 && self.dice.below(1000) < self.network.permille {
-                at += pause;
-                pause = (pause * 2).min(Duration::from_secs(10));
-            }
-            at = at.max(self.cut_off[client]).max(self.connections[number].last[direction]);
-            self.connections[number].last[direction] = at;
-        }
-        at
-    }
-
-    fn transmit(&mut self, number: usize, direction: usize, bytes: Vec<u8>) {
-        let (client, stream) = {
-            let connection = &self.connections[number];
-            (connection.client, connection.transport == Transport::Tcp)
-        };
-        if self.dead[client] {
-            return;
-        }
-        let event = |bytes| {
-            if direction == 0 { Event::ToServer(number, bytes) } else { Event::ToClient(number, bytes) }
-        };
-        if !stream {
-            // Datagrams are lost, doubled, and overtake each other.
-            let lost = self.cut_off[client] > self.now || self.dice.below(1000) < self.network.permille;
-            if lost {
-                let who =
-                    if direction == 0 { Who::ToServer(client as u8) } else { Who::ToClient(client as u8) };
-                self.line(who, "lost".into());
-                return;
-            }
-            if self.dice.below(1000) < 10 + self.network.permille {
-                let late = self.dice.span(Duration::from_micros(10), Duration::from_secs(3));
-                let at = self.arrival(number, direction) + late;
-                self.put(at, event(bytes.clone()));
-            }
-        }
-        let at = self.arrival(number, direction);
-        self.put(at, event(bytes));
-    }
-
-    /// Puts more of what waits into a client's end.
-    fn push_rest(&mut self, number: usize) {
-        let connection = &mut self.connections[number];
-        while !connection.unwritten.is_empty() {
-            let Some(end) = &connection.end else { return };
-            match rustix::io::write(end, &connection.unwritten) {
-                Ok(len) => drop(connection.unwritten.drain(..len)),
-                Err(Errno::AGAIN | Errno::INTR) => return,
-                Err(_) => connection.end = None,
-            }
-        }
     }
 
     fn happen(&mut self, event: Event, origin: Instant, oracle: &RefCell<Oracle>) {

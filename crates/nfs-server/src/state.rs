@@ -86,7 +86,7 @@ impl From<Nfsstat4> for Stop {
 pub enum Callback {
     /// Whether it answers (CB_NULL): answered by [`Clients::callback_probed`].
     Probe,
-    /// To return a delegation (CB_RECALL); answered by [`Files::recall_answered`].
+    /// To return a delegation (CB_RECALL); answered by [`recall_answered`](crate::state::file::Files::recall_answered).
     Recall {
         /// Stateid of the delegation.
         stateid: Stateid4,
@@ -96,7 +96,7 @@ pub enum Callback {
         truncate: bool,
     },
     /// For what it, who holds a write delegation, knows better (CB_GETATTR); answered by
-    /// [`Files::attributes_answered`].
+    /// [`attributes_answered`](crate::state::file::Files::attributes_answered).
     GetAttributes {
         /// Stateid of the delegation.
         stateid: Stateid4,

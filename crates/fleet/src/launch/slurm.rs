@@ -45,7 +45,7 @@ pub struct SlurmConfig {
     pub address: Option<String>,
     /// How long it may take until all agents are there, waiting for an allocation included.
     pub deadline: Duration,
-    /// Most agents behind one process: see [`tree`](crate::tree).
+    /// Most agents behind one process: see [`crate::tree`].
     pub fan_out: u32,
     /// Arguments of the program for an agent on standard input and output.
     pub own_arguments: Vec<String>,

@@ -1,0 +1,120 @@
+//! The network of a scenario: what leaves, when it arrives, what is lost.
+
+use std::time::Duration;
+
+use benchmaster_nfs_client::rpc::Transport;
+use rustix::io::Errno;
+
+use super::{Event, Inner};
+use crate::history::Who;
+use crate::scenario::Dice;
+
+/// When a lost segment is sent again, the first time.
+const RETRANSMISSION: Duration = Duration::from_millis(200);
+
+#[derive(Debug)]
+pub(super) struct Network {
+    delay: Duration,
+    jitter: Duration,
+    /// Packets lost of a thousand.
+    pub(super) permille: u64,
+}
+
+impl Network {
+    pub(super) fn new(dice: &mut Dice) -> Self {
+        Self {
+            delay: dice.span(Duration::from_micros(50), Duration::from_millis(20)),
+            jitter: dice.span(Duration::from_micros(10), Duration::from_millis(5)),
+            permille: 0,
+        }
+    }
+}
+
+impl Inner {
+    /// Takes what clients sent, and sends it on its way.
+    pub(super) fn collect(&mut self) {
+        let mut buffer = [0; 64 << 10];
+        for number in 0..self.connections.len() {
+            self.push_rest(number);
+            while let Some(end) = &self.connections[number].end {
+                match rustix::io::read(end, &mut buffer) {
+                    // An empty datagram is nothing either.
+                    Ok(0) => {
+                        let client = self.connections[number].client;
+                        self.connections[number].end = None;
+                        if !self.dead[client] {
+                            let at = self.arrival(number, 0);
+                            self.put(at, Event::Closed(number));
+                        }
+                    }
+                    Ok(len) => self.transmit(number, 0, buffer[..len].to_vec()),
+                    Err(Errno::AGAIN | Errno::INTR) => break,
+                    Err(_) => self.connections[number].end = None,
+                }
+            }
+        }
+    }
+
+    /// When bytes that leave now arrive; those of a stream not before others.
+    fn arrival(&mut self, number: usize, direction: usize) -> Duration {
+        let (client, stream) = {
+            let connection = &self.connections[number];
+            (connection.client, connection.transport == Transport::Tcp)
+        };
+        let jitter = self.dice.below(self.network.jitter.as_nanos() as u64 + 1);
+        let mut at = self.now + self.network.delay + Duration::from_nanos(jitter);
+        if stream {
+            let mut pause = RETRANSMISSION;
+            while self.network.permille > 0 && self.dice.below(1000) < self.network.permille {
+                at += pause;
+                pause = (pause * 2).min(Duration::from_secs(10));
+            }
+            at = at.max(self.cut_off[client]).max(self.connections[number].last[direction]);
+            self.connections[number].last[direction] = at;
+        }
+        at
+    }
+
+    pub(super) fn transmit(&mut self, number: usize, direction: usize, bytes: Vec<u8>) {
+        let (client, stream) = {
+            let connection = &self.connections[number];
+            (connection.client, connection.transport == Transport::Tcp)
+        };
+        if self.dead[client] {
+            return;
+        }
+        let event = |bytes| {
+            if direction == 0 { Event::ToServer(number, bytes) } else { Event::ToClient(number, bytes) }
+        };
+        if !stream {
+            // Datagrams are lost, doubled, and overtake each other.
+            let lost = self.cut_off[client] > self.now || self.dice.below(1000) < self.network.permille;
+            if lost {
+                let who =
+                    if direction == 0 { Who::ToServer(client as u8) } else { Who::ToClient(client as u8) };
+                self.line(who, "lost".into());
+                return;
+            }
+            if self.dice.below(1000) < 10 + self.network.permille {
+                let late = self.dice.span(Duration::from_micros(10), Duration::from_secs(3));
+                let at = self.arrival(number, direction) + late;
+                self.put(at, event(bytes.clone()));
+            }
+        }
+        let at = self.arrival(number, direction);
+        self.put(at, event(bytes));
+    }
+
+    /// Puts more of what waits into a client's end.
+    pub(super) fn push_rest(&mut self, number: usize) {
+        let connection = &mut self.connections[number];
+        while !connection.unwritten.is_empty() {
+            let Some(end) = &connection.end else { return };
+            match rustix::io::write(end, &connection.unwritten) {
+                Ok(len) => drop(connection.unwritten.drain(..len)),
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                Err(_) => connection.end = None,
+            }
+        }
+    }
+}
