@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Something that happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Line {
     /// Time since the beginning.
     pub at: Duration,
@@ -14,7 +14,7 @@ pub struct Line {
 }
 
 /// Where something happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Who {
     /// In a client.
     Client(u8),

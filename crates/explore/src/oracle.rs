@@ -109,6 +109,14 @@ pub(crate) struct Client {
     pub(crate) dead: bool,
 }
 
+impl Client {
+    /// Whether the server may have forgotten it: it was, or is, silent for longer than it needs to renew its lease, which it does
+    /// when two thirds are over.
+    fn is_lost(&self, now: Duration) -> bool {
+        self.lost || now.saturating_sub(self.heard) >= LEASE.mul_f64(0.8)
+    }
+}
+
 /// The judge of a history.
 #[derive(Debug)]
 pub(crate) struct Oracle {
@@ -151,8 +159,7 @@ impl Oracle {
     /// The server got a message from a client.
     pub(crate) fn heard(&mut self, client: usize, now: Duration) {
         let client = &mut self.clients[client];
-        // It renews its lease when two thirds are over.
-        client.lost |= now.saturating_sub(client.heard) >= LEASE.mul_f64(0.8);
+        client.lost = client.is_lost(now);
         client.heard = now;
     }
 
@@ -168,7 +175,7 @@ impl Oracle {
         let restarted = self.restarts > self.clients[number].restarts;
         let client = &mut self.clients[number];
         client.doing = None;
-        let lost = client.lost || now.saturating_sub(client.heard) >= LEASE.mul_f64(0.8);
+        let lost = client.is_lost(now);
         let mut may_be: Vec<Directory> = Vec::new();
         let mut expected = Vec::new();
         for before in &client.may_be {
@@ -282,11 +289,10 @@ impl Oracle {
         })
     }
 
-    /// A client was told that it has the lock.
+    /// A client has the lock, for all that it knows.
     pub(crate) fn locked(&mut self, number: usize, now: Duration) {
-        let silent = |client: &Client| client.lost || now.saturating_sub(client.heard) >= LEASE.mul_f64(0.8);
         let others: Vec<usize> =
-            self.holders.iter().copied().filter(|other| !silent(&self.clients[*other])).collect();
+            self.holders.iter().copied().filter(|other| !self.clients[*other].is_lost(now)).collect();
         if let Some(other) = others.first() {
             self.is_wrong(format!("client {number} was given the lock that client {other} has"));
         }
@@ -301,7 +307,7 @@ impl Oracle {
     /// The counter as read under the lock.
     pub(crate) fn counted(&mut self, number: usize, value: u64) {
         let (sure, maybe) = self.counter;
-        if !self.is_lost(number) && !(sure..=sure + maybe).contains(&value) {
+        if !self.clients[number].lost && !(sure..=sure + maybe).contains(&value) {
             let most = sure + maybe;
             self.is_wrong(format!(
                 "client {number} reads {value} from the counter; right would be {sure} to {most}"
@@ -328,16 +334,11 @@ impl Oracle {
         }
     }
 
-    /// Whether the server may have forgotten a client.
-    pub(crate) fn is_lost(&self, number: usize) -> bool {
-        self.clients[number].lost
-    }
-
     /// An operation on what all share is over. Errors are right only where the server may have forgotten the client.
     pub(crate) fn shared_ends(&mut self, number: usize, op: Op, error: Option<&str>, now: Duration) {
         let client = &mut self.clients[number];
         client.doing = None;
-        let lost = client.lost || now.saturating_sub(client.heard) >= LEASE.mul_f64(0.8);
+        let lost = client.is_lost(now);
         if let Some(error) = error
             && !lost
         {

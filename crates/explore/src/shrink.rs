@@ -16,7 +16,7 @@ pub struct Shrunk {
     pub tried: u32,
 }
 
-/// Removes clients' operations, faults, and lengths of faults, as long as something is still wrong; tries at most so many
+/// Removes clients' operations, faults, and lengths of faults, as long as something is still wrong; tries at most `most`
 /// scenarios.
 pub fn shrink(scenario: &Scenario, violation: &Violation, most: u32) -> Shrunk {
     let mut shrunk = Shrunk { scenario: scenario.clone(), violation: violation.clone(), tried: 0 };

@@ -15,7 +15,7 @@ use benchmaster_nfs_client::rpc::Transport;
 use benchmaster_nfs_client::world::World;
 use benchmaster_nfs_proto::record::{self, Scan};
 use benchmaster_nfs_server::callback::Stepper;
-use benchmaster_nfs_server::dispatch::{self, Conversation, Disposition};
+use benchmaster_nfs_server::dispatch::{self, Conversation, Disposition, LOOK_AGAIN, WAIT_AT_MOST};
 use benchmaster_nfs_server::fs::Time;
 use benchmaster_nfs_server::moment::Moment;
 use benchmaster_nfs_server::outbox::Outbox;
@@ -33,15 +33,12 @@ use crate::wire;
 
 mod network;
 
-use self::network::Network;
+use self::network::{Network, TO_CLIENT};
 
 /// Time of day when a scenario begins.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 /// How often the server looks after leases.
 const TICK: Duration = Duration::from_millis(100);
-/// How long a request waits for another client's answer before it is looked at again, and at most, as in the server's threads.
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
-const WAIT_AT_MOST: Duration = Duration::from_millis(50);
 /// What the server takes for a call.
 const SERVICE: Duration = Duration::from_micros(20);
 /// Longest record.
@@ -54,14 +51,15 @@ pub(crate) const AUDITOR: usize = 250;
 /// The world of a scenario.
 #[derive(Debug)]
 pub(crate) struct Simulation {
-    /// What instants count from.
-    origin: Instant,
     inner: RefCell<Inner>,
     pub(crate) oracle: Rc<RefCell<Oracle>>,
 }
 
 #[derive(Debug)]
 struct Inner {
+    /// What instants count from.
+    origin: Instant,
+    oracle: Rc<RefCell<Oracle>>,
     now: Duration,
     /// When what is not over yet will never be.
     limit: Duration,
@@ -94,6 +92,17 @@ struct Connection {
     peer: Peer,
     /// When the last bytes arrive in each direction: none overtake others.
     last: [Duration; 2],
+}
+
+impl Connection {
+    fn is_stream(&self) -> bool {
+        self.transport == Transport::Tcp
+    }
+
+    /// Whether the server takes this for a connection that stands.
+    fn is_open(&self) -> bool {
+        self.peer.outbox.as_ref().is_some_and(|outbox| outbox.is_open())
+    }
 }
 
 #[derive(Debug)]
@@ -161,7 +170,6 @@ impl Simulation {
             volatile: scenario.has(|kind| matches!(kind, FaultKind::Restart { power: true, .. })),
             ..ServerConfig::default()
         };
-        let origin = Instant::now();
         let server = Server {
             config,
             shared: None,
@@ -172,6 +180,8 @@ impl Simulation {
             clock: 0,
         };
         let mut inner = Inner {
+            origin: Instant::now(),
+            oracle: Rc::clone(&oracle),
             now: Duration::ZERO,
             limit: Duration::from_secs(600),
             queue: BinaryHeap::new(),
@@ -186,9 +196,9 @@ impl Simulation {
             dead: vec![false; AUDITOR + 1],
             loses: vec![false; AUDITOR + 1],
         };
-        inner.up(origin).map_err(|error| error.to_string())?;
+        inner.up()?;
         inner.put(TICK, Event::Tick);
-        Ok(Self { origin, inner: RefCell::new(inner), oracle })
+        Ok(Self { inner: RefCell::new(inner), oracle })
     }
 
     /// Time since the beginning.
@@ -213,7 +223,7 @@ impl Simulation {
         inner.queue.retain(|Reverse(due)| !matches!(due.event, Event::Fault(_) | Event::Up));
         inner.network.permille = 0;
         inner.server.paused = inner.now;
-        if inner.server.shared.is_none() { inner.up(self.origin) } else { Ok(()) }
+        if inner.server.shared.is_none() { inner.up() } else { Ok(()) }
     }
 
     pub(crate) fn note(&self, who: Who, what: String) {
@@ -222,7 +232,7 @@ impl Simulation {
         inner.history.push(Line { at, who, what });
     }
 
-    /// A client is no more: nothing leaves or reaches it, and the server is not told.
+    /// A client is no more: nothing leaves or reaches it, and the server does not learn of it.
     pub(crate) fn kill(&self, client: usize) {
         self.inner.borrow_mut().dead[client] = true;
         self.oracle.borrow_mut().died(client);
@@ -235,11 +245,7 @@ impl Simulation {
 
 impl World for Simulation {
     fn now(&self) -> Instant {
-        self.origin + self.inner.borrow().now
-    }
-
-    fn since_epoch(&self) -> Duration {
-        EPOCH + self.inner.borrow().now
+        self.inner.borrow().instant()
     }
 
     fn random(&self) -> u64 {
@@ -295,7 +301,7 @@ impl World for Simulation {
     fn advance(&self, timer: Option<Instant>) -> io::Result<()> {
         let mut inner = self.inner.borrow_mut();
         inner.collect();
-        let timer = timer.map(|timer| timer.saturating_duration_since(self.origin));
+        let timer = timer.map(|timer| timer.saturating_duration_since(inner.origin));
         let event = inner.queue.peek().map(|Reverse(due)| due.at);
         let next = [timer, event].into_iter().flatten().min().unwrap_or(Duration::MAX);
         if next > inner.limit {
@@ -306,7 +312,7 @@ impl World for Simulation {
             return Ok(());
         }
         if let Some(Reverse(due)) = inner.queue.pop() {
-            inner.happen(due.event, self.origin, &self.oracle);
+            inner.happen(due.event);
         }
         Ok(())
     }
@@ -322,19 +328,23 @@ impl Inner {
         self.history.push(Line { at: self.now, who, what });
     }
 
-    /// The server's reading of both clocks.
-    fn moment(&self, origin: Instant) -> Moment {
-        let wall = EPOCH + self.now;
-        let wall = Time { seconds: wall.as_secs() as i64 + self.server.clock, nanos: wall.subsec_nanos() };
-        Moment { instant: origin + self.now, wall }
+    fn instant(&self) -> Instant {
+        self.origin + self.now
     }
 
-    fn happen(&mut self, event: Event, origin: Instant, oracle: &RefCell<Oracle>) {
+    /// The server's reading of both clocks.
+    fn moment(&self) -> Moment {
+        let wall = EPOCH + self.now;
+        let wall = Time { seconds: wall.as_secs() as i64 + self.server.clock, nanos: wall.subsec_nanos() };
+        Moment { instant: self.instant(), wall }
+    }
+
+    fn happen(&mut self, event: Event) {
         match event {
             Event::Tick => {
                 let at = self.now + TICK;
                 if self.server.paused <= self.now {
-                    self.tick(origin);
+                    self.tick();
                 }
                 self.put(at, Event::Tick);
             }
@@ -344,7 +354,7 @@ impl Inner {
                     self.put(at, Event::ToServer(number, bytes));
                     return;
                 }
-                self.received(number, &bytes, origin, oracle);
+                self.received(number, &bytes);
             }
             Event::ToClient(number, bytes) => {
                 let connection = &mut self.connections[number];
@@ -353,7 +363,7 @@ impl Inner {
                     return;
                 }
                 let what = wire::answer(&bytes, connection.transport);
-                if connection.transport == Transport::Udp {
+                if !connection.is_stream() {
                     if let Some(end) = &connection.end {
                         // A full queue drops datagrams.
                         let _ = rustix::io::write(end, &bytes);
@@ -369,14 +379,13 @@ impl Inner {
                 if self.server.paused > self.now {
                     let at = self.server.paused;
                     self.put(at, Event::Again(number, message, until));
-                } else if self.connections[number].peer.outbox.as_ref().is_some_and(|outbox| outbox.is_open())
-                {
-                    self.handle(number, &message, Some(until), origin);
+                } else if self.connections[number].is_open() {
+                    self.handle(number, &message, Some(until));
                 }
             }
-            Event::Fault(number) => self.strike(self.faults[number], origin, oracle),
+            Event::Fault(number) => self.strike(self.faults[number]),
             Event::Up => {
-                if let Err(error) = self.up(origin) {
+                if let Err(error) = self.up() {
                     self.line(Who::Server, format!("cannot be started again: {error}"));
                 }
             }
@@ -395,16 +404,14 @@ impl Inner {
         }
     }
 
-    fn strike(&mut self, fault: FaultKind, origin: Instant, oracle: &RefCell<Oracle>) {
+    fn strike(&mut self, fault: FaultKind) {
         self.line(Who::Fault, fault.to_string());
         let now = self.now;
         match fault {
             FaultKind::Cut { client } => {
                 for number in 0..self.connections.len() {
-                    if self.connections[number].client == usize::from(client)
-                        && self.connections[number].transport == Transport::Tcp
-                    {
-                        self.close(number);
+                    if self.connections[number].client == usize::from(client) {
+                        self.close_stream(number);
                     }
                 }
             }
@@ -424,11 +431,11 @@ impl Inner {
                 (0..self.connections.len()).for_each(|number| self.close_stream(number));
                 if power {
                     let mut dice = Dice::new(self.dice.any(), 2);
-                    let lost = shared.lose_power(self.moment(origin).wall, &mut || dice.any());
+                    let lost = shared.lose_power(self.moment().wall, &mut || dice.any());
                     self.line(Who::Server, format!("{lost} blocks that were not stable are gone"));
                 }
                 self.server.kept = Arc::into_inner(shared);
-                oracle.borrow_mut().restarts += 1;
+                self.oracle.borrow_mut().restarts += 1;
                 self.put(now + down, Event::Up);
             }
             // Its task ends by itself.
@@ -442,14 +449,14 @@ impl Inner {
     }
 
     fn close_stream(&mut self, number: usize) {
-        if self.connections[number].transport == Transport::Tcp {
+        if self.connections[number].is_stream() {
             self.close(number);
         }
     }
 
     /// Starts the server, with what it kept.
-    fn up(&mut self, origin: Instant) -> Result<(), String> {
-        let now = self.moment(origin);
+    fn up(&mut self) -> Result<(), String> {
+        let now = self.moment();
         self.server.boots += 1;
         let boot = self.dice.any();
         let shared = match self.server.kept.take() {
@@ -468,43 +475,42 @@ impl Inner {
         Ok(())
     }
 
-    fn tick(&mut self, origin: Instant) {
+    fn tick(&mut self) {
         let Some(shared) = self.server.shared.clone() else { return };
-        shared.tick(origin + self.now);
-        self.call_back(origin);
+        shared.tick(self.instant());
+        self.call_back();
     }
 
     /// Lets the server call clients.
-    fn call_back(&mut self, origin: Instant) {
+    fn call_back(&mut self) {
+        let now = self.instant();
         if let Some(callbacks) = &mut self.server.callbacks {
-            callbacks.step(origin + self.now);
+            callbacks.step(now);
         }
         for number in 0..self.connections.len() {
             let Some(outbox) = &self.connections[number].peer.outbox else { continue };
             for message in outbox.take() {
                 let what = wire::call(&message);
                 self.line(Who::Server, format!("calls client {}: {what}", self.connections[number].client));
-                let mut framed = (record::LAST_FRAGMENT | message.len() as u32).to_be_bytes().to_vec();
-                framed.extend_from_slice(&message);
-                self.transmit(number, 1, framed);
+                self.transmit(number, TO_CLIENT, framed(&message), Duration::ZERO);
             }
         }
     }
 
     /// Bytes reached the server.
-    fn received(&mut self, number: usize, bytes: &[u8], origin: Instant, oracle: &RefCell<Oracle>) {
+    fn received(&mut self, number: usize, bytes: &[u8]) {
         if self.server.shared.is_none() {
             return;
         }
         let connection = &mut self.connections[number];
         if connection.client < AUDITOR {
-            oracle.borrow_mut().heard(connection.client, self.now);
+            self.oracle.borrow_mut().heard(connection.client, self.now);
         }
-        if connection.transport == Transport::Udp {
-            self.handle(number, bytes, None, origin);
+        if !connection.is_stream() {
+            self.handle(number, bytes, None);
             return;
         }
-        if !connection.peer.outbox.as_ref().is_some_and(|outbox| outbox.is_open()) {
+        if !connection.is_open() {
             return;
         }
         connection.input.extend_from_slice(bytes);
@@ -520,17 +526,17 @@ impl Inner {
                 // Our client sends whole records.
                 Ok(Scan::Fragmented) | Err(_) => return self.close(number),
             };
-            self.handle(number, &message, None, origin);
+            self.handle(number, &message, None);
         }
     }
 
     /// The server handles a message; `waited` is until when it may wait, the second time.
-    fn handle(&mut self, number: usize, message: &[u8], waited: Option<Duration>, origin: Instant) {
+    fn handle(&mut self, number: usize, message: &[u8], waited: Option<Duration>) {
         let Some(shared) = self.server.shared.clone() else { return };
-        let (now, moment) = (self.now, self.moment(origin));
+        let (now, moment) = (self.now, self.moment());
         let connection = &mut self.connections[number];
         let client = connection.client;
-        let stream = connection.transport == Transport::Tcp;
+        let stream = connection.is_stream();
         connection.conversation.may_wait = stream && waited.is_none_or(|until| now < until);
         let mut reply = Reply::new();
         let mark = reply.mark();
@@ -563,18 +569,15 @@ impl Inner {
                 self.close(number);
             }
         } else if let Some(delay) = send {
-            let framed = if stream {
-                let mut framed = (record::LAST_FRAGMENT | bytes.len() as u32).to_be_bytes().to_vec();
-                framed.extend_from_slice(&bytes);
-                framed
-            } else {
-                bytes
-            };
-            let before = self.now;
-            self.now += delay + SERVICE;
-            self.transmit(number, 1, framed);
-            self.now = before;
+            let bytes = if stream { framed(&bytes) } else { bytes };
+            self.transmit(number, TO_CLIENT, bytes, delay + SERVICE);
         }
-        self.call_back(origin);
+        self.call_back();
     }
+}
+
+/// A message as a record of one fragment.
+fn framed(message: &[u8]) -> Vec<u8> {
+    let mark = record::LAST_FRAGMENT | message.len() as u32;
+    [&mark.to_be_bytes(), message].concat()
 }

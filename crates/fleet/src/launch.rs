@@ -59,7 +59,7 @@ pub struct Started {
 #[derive(Debug)]
 pub(crate) struct Leads {
     pub(crate) muster: Muster,
-    /// Where its agents are told that it listens, if they dial it.
+    /// The address that its agents get, if they dial it.
     pub(crate) post: Option<Post>,
 }
 

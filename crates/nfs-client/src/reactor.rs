@@ -187,11 +187,6 @@ impl Reactor {
         self.0.now()
     }
 
-    /// Time of day, since 1970.
-    pub(crate) fn since_epoch(&self) -> Duration {
-        self.0.world.as_ref().map_or_else(world::since_epoch, |world| world.since_epoch())
-    }
-
     /// A number by which a client, a verifier or a connection differs from others.
     pub(crate) fn random(&self) -> u64 {
         self.0.world.as_ref().map_or_else(world::random, |world| world.random())

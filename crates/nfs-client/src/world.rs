@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Instant, UNIX_EPOCH};
 
 use crate::rpc::Transport;
 
@@ -14,9 +14,6 @@ use crate::rpc::Transport;
 pub trait World: fmt::Debug {
     /// Current virtual time; it stands still except in [`Self::advance`].
     fn now(&self) -> Instant;
-
-    /// The same as time of day, since 1970.
-    fn since_epoch(&self) -> Duration;
 
     /// The next number of the seed.
     fn random(&self) -> u64;
@@ -35,12 +32,7 @@ pub trait World: fmt::Debug {
     fn advance(&self, timer: Option<Instant>) -> io::Result<()>;
 }
 
-/// The time of day of the system, since 1970.
-pub(crate) fn since_epoch() -> Duration {
-    UNIX_EPOCH.elapsed().unwrap_or_default()
-}
-
 /// A number that no other process draws, nor this one again.
 pub(crate) fn random() -> u64 {
-    RandomState::new().hash_one((since_epoch(), std::process::id()))
+    RandomState::new().hash_one((UNIX_EPOCH.elapsed().unwrap_or_default(), std::process::id()))
 }

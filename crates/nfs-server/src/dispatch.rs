@@ -1,10 +1,10 @@
 //! From a record to a reply: RPC header, authentication, injected behaviour, program, version, procedure, statistics.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::rpc::{
     self, AuthFlavor, AuthStat, CALL, CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply,
 };
@@ -87,6 +87,11 @@ impl Caller {
         Ok(Self { flavor, credential, address, who, client })
     }
 }
+
+/// How often a request that waits for another client's answer is handled again ([`Disposition::Again`]).
+pub const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// For how long; then it gets an error to come back later. As Linux's server waits for CB_GETATTR, and a little longer.
+pub const WAIT_AT_MOST: Duration = Duration::from_millis(50);
 
 /// What to do with what was appended to the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

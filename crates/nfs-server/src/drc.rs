@@ -4,10 +4,10 @@
 //! 1989). What identifies a request: address of the host, transaction number, procedure, length, and a hash of the
 //! first bytes.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::Mutex;
 

@@ -1,11 +1,11 @@
 //! What all threads of a server share.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use benchmaster_clock::Clock;
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 use crate::arrivals::Arrivals;
 use crate::callback::Callbacks;

@@ -26,7 +26,7 @@ pub(crate) struct PerThread<T>(Box<[Padded<T>]>);
 struct Padded<T>(T);
 
 impl<T: Default> PerThread<T> {
-    /// One for each of so many threads, at most 64; a power of two.
+    /// One for each of this number of threads, at most 64; a power of two.
     pub(crate) fn new(threads: usize) -> Self {
         Self((0..threads.clamp(1, PARTS).next_power_of_two()).map(|_| Padded::default()).collect())
     }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use benchmaster_nfs_client::rpc::Transport;
 use rustix::io::Errno;
 
 use super::{Event, Inner};
@@ -11,6 +10,10 @@ use crate::scenario::Dice;
 
 /// When a lost segment is sent again, the first time.
 const RETRANSMISSION: Duration = Duration::from_millis(200);
+
+/// Directions of a connection.
+const TO_SERVER: usize = 0;
+pub(super) const TO_CLIENT: usize = 1;
 
 #[derive(Debug)]
 pub(super) struct Network {
@@ -43,11 +46,11 @@ impl Inner {
                         let client = self.connections[number].client;
                         self.connections[number].end = None;
                         if !self.dead[client] {
-                            let at = self.arrival(number, 0);
+                            let at = self.arrival(number, TO_SERVER, Duration::ZERO);
                             self.put(at, Event::Closed(number));
                         }
                     }
-                    Ok(len) => self.transmit(number, 0, buffer[..len].to_vec()),
+                    Ok(len) => self.transmit(number, TO_SERVER, buffer[..len].to_vec(), Duration::ZERO),
                     Err(Errno::AGAIN | Errno::INTR) => break,
                     Err(_) => self.connections[number].end = None,
                 }
@@ -55,14 +58,12 @@ impl Inner {
         }
     }
 
-    /// When bytes that leave now arrive; those of a stream not before others.
-    fn arrival(&mut self, number: usize, direction: usize) -> Duration {
-        let (client, stream) = {
-            let connection = &self.connections[number];
-            (connection.client, connection.transport == Transport::Tcp)
-        };
+    /// When bytes arrive that leave after `wait`; those of a stream not before others.
+    fn arrival(&mut self, number: usize, direction: usize, wait: Duration) -> Duration {
+        let connection = &self.connections[number];
+        let (client, stream) = (connection.client, connection.is_stream());
         let jitter = self.dice.below(self.network.jitter.as_nanos() as u64 + 1);
-        let mut at = self.now + self.network.delay + Duration::from_nanos(jitter);
+        let mut at = self.now + wait + self.network.delay + Duration::from_nanos(jitter);
         if stream {
             let mut pause = RETRANSMISSION;
             while self.network.permille > 0 && self.dice.below(1000) < self.network.permille {
@@ -75,33 +76,40 @@ impl Inner {
         at
     }
 
-    pub(super) fn transmit(&mut self, number: usize, direction: usize, bytes: Vec<u8>) {
-        let (client, stream) = {
-            let connection = &self.connections[number];
-            (connection.client, connection.transport == Transport::Tcp)
-        };
+    /// Sends bytes on their way, after `wait`.
+    pub(super) fn transmit(&mut self, number: usize, direction: usize, bytes: Vec<u8>, wait: Duration) {
+        let connection = &self.connections[number];
+        let (client, stream) = (connection.client, connection.is_stream());
         if self.dead[client] {
             return;
         }
         let event = |bytes| {
-            if direction == 0 { Event::ToServer(number, bytes) } else { Event::ToClient(number, bytes) }
+            if direction == TO_SERVER {
+                Event::ToServer(number, bytes)
+            } else {
+                Event::ToClient(number, bytes)
+            }
         };
         if !stream {
             // Datagrams are lost, doubled, and overtake each other.
-            let lost = self.cut_off[client] > self.now || self.dice.below(1000) < self.network.permille;
+            let lost =
+                self.cut_off[client] > self.now + wait || self.dice.below(1000) < self.network.permille;
             if lost {
-                let who =
-                    if direction == 0 { Who::ToServer(client as u8) } else { Who::ToClient(client as u8) };
+                let who = if direction == TO_SERVER {
+                    Who::ToServer(client as u8)
+                } else {
+                    Who::ToClient(client as u8)
+                };
                 self.line(who, "lost".into());
                 return;
             }
             if self.dice.below(1000) < 10 + self.network.permille {
                 let late = self.dice.span(Duration::from_micros(10), Duration::from_secs(3));
-                let at = self.arrival(number, direction) + late;
+                let at = self.arrival(number, direction, wait) + late;
                 self.put(at, event(bytes.clone()));
             }
         }
-        let at = self.arrival(number, direction);
+        let at = self.arrival(number, direction, wait);
         self.put(at, event(bytes));
     }
 

@@ -19,7 +19,7 @@ fn space(rule: Mutant) -> Space {
     Space { versions, ..all }
 }
 
-/// The first seed that shows a broken rule, of so many.
+/// The first seed below `most` that shows a broken rule.
 fn found(rule: Mutant, most: u64) -> Option<(u64, String)> {
     let space = space(rule);
     break_rule(Some(rule));

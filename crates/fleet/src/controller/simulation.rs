@@ -91,7 +91,7 @@ struct Link {
     there: i64,
     back: i64,
     jitter: i64,
-    /// One message in so many is sent again.
+    /// One message in this number is sent again.
     loss: u64,
 }
 
@@ -543,7 +543,7 @@ fn ten_thousand_agents_begin_in_time_and_what_is_stated_is_true() {
 }
 
 #[test]
-#[ignore = "minutes of processor time"]
+#[ignore = "full tier: minutes of processor time"]
 #[allow(clippy::print_stdout, reason = "figures for docs/performance.md")]
 fn a_thousand_fleets_of_ten_thousand_agents_begin_in_time_and_what_is_stated_is_true() {
     let outcomes: Vec<Option<Outcome>> = (0..1_000).map(|seed| lives_up_to_it(10_000, seed)).collect();

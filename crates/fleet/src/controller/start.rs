@@ -25,9 +25,10 @@ pub(super) async fn all(
             let groups = tree::groups(*processes as usize, config.fan_out).into_iter();
             let groups: Vec<Muster> =
                 groups.map(|group_of| group(group_of.start as u32, group_of.len() as u32)).collect();
-            match groups.is_empty() {
-                true => group(0, *processes).launch(None, tell).await?,
-                false => aggregators(config, groups)?,
+            if groups.is_empty() {
+                group(0, *processes).launch(None, tell).await?
+            } else {
+                aggregators(config, groups)?
             }
         }
         Launch::Local { processes, namespaces } => {
@@ -61,9 +62,10 @@ pub(super) async fn all(
                 deadline: config.launch_timeout,
                 parallel,
             };
-            match groups.is_empty() {
-                true => group(0..hosts.len()).launch(None, tell).await?,
-                false => aggregators(config, groups.into_iter().map(group).collect())?,
+            if groups.is_empty() {
+                group(0..hosts.len()).launch(None, tell).await?
+            } else {
+                aggregators(config, groups.into_iter().map(group).collect())?
             }
         }
         Launch::External { agents, address, credentials } => {

@@ -222,7 +222,7 @@ fn who_did_not_drop_caches_is_named() {
 
 /// What the controller of 10,000 agents has to merge in the end: recordings of 157 aggregators, of five minutes each.
 #[test]
-#[ignore = "a minute of processor time"]
+#[ignore = "full tier: a minute of processor time"]
 #[allow(clippy::print_stdout, reason = "figures for docs/performance.md")]
 fn the_recordings_of_ten_thousand_agents_are_merged_in_groups() {
     const GROUPS: usize = 157;

@@ -1,5 +1,5 @@
 //! Agents that dial the controller and have their place behind an aggregator: the first agent of each group becomes one, and
-//! the others are told where it listens.
+//! the others get its address.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;

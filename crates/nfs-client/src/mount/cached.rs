@@ -7,9 +7,10 @@ mod names;
 mod read;
 mod write;
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 use self::flusher::Flusher;
 use super::Mount;

@@ -1,9 +1,10 @@
 //! Data: reading, writing, making stable, locking.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::cell::Cell;
 use std::mem;
 use std::ops::Range as Bytes;
+
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 use super::file::{File, Open};
 use super::lanes;

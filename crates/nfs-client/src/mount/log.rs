@@ -1,9 +1,10 @@
 //! Data that were written and may be lost if the server restarts: references to large ones, copies of others.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::mem;
+
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 use crate::buffer::{Buffer, Data};
 use crate::types::Verifier;

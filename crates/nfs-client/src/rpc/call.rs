@@ -1,10 +1,10 @@
 //! One call, from the wish to the result.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::time::Instant;
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::rpc::{Message, REPLY, RpcReply};
 use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
 

@@ -1,6 +1,5 @@
 //! Delegations: held by filehandle, recalled, returned, revoked (RFC 8881 §10.2, RFC 7530 §10.4).
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -8,6 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     DelegreturnArgs, Nfsstat4, OpenDelegationType4, Opnum, RCA_TYPE_RDATA_DLG, RCA_TYPE_WDATA_DLG,
     SHARE_ACCESS_READ, Stateid4,

@@ -1,8 +1,8 @@
 //! READ, WRITE, COMMIT and SETATTR, and with which stateid they are made.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::rc::Rc;
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     CommitArgs, CommitOk, GetattrOk, Nfsstat4, Opnum, ReadArgs, ReadOk, SHARE_ACCESS_READ,
     SHARE_ACCESS_WRITE, SetattrArgs, SetattrRes, StableHow4, Stateid4, WriteArgs, WriteOk,
@@ -38,9 +38,10 @@ impl Inner {
             return Err(LOST);
         }
         // Handles are large: not copied where there are no delegations to look up.
-        let delegated = match self.delegations.is_empty() {
-            true => None,
-            false => self.delegations.for_access(&state.handle.get(), access),
+        let delegated = if self.delegations.is_empty() {
+            None
+        } else {
+            self.delegations.for_access(&state.handle.get(), access)
         };
         let locked = || locks.filter(|locks| !locks.held.borrow().is_empty())?.stateid.get();
         Ok(self.for_data(delegated.or_else(locked).unwrap_or_else(|| state.stateid.get())))

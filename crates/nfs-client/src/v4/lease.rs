@@ -1,9 +1,9 @@
 //! Keeping the lease, and the back channel, while nothing else is sent.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{Nfsstat4, Opnum, RenewArgs};
 
 use super::Inner;

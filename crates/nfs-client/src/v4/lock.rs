@@ -1,8 +1,8 @@
 //! LOCK, LOCKU, and what goes with them.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::rc::Rc;
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     ExistLockOwner4, FreeStateidArgs, LockArgs, LockRes, LockType4, Locker4, LockuArgs, LockuOk, MAXFILELEN,
     Nfsstat4, OpenToLockOwner4, Opnum, ReleaseLockownerArgs, Stateid4,

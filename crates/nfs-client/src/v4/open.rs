@@ -296,8 +296,8 @@ impl Inner {
             Claim::DelegateCurHandle(handle, stateid) => (handle, OpenClaim4::DelegCurFh(stateid), false),
         };
         // What is cached of a file that others may have changed meanwhile is not what a delegation would answer for.
-        let anew = request.recovery && !matches!(request.claim, Claim::Previous(..));
-        let unwanted = anew || !self.options.delegations;
+        let opened_again = request.recovery && !matches!(request.claim, Claim::Previous(..));
+        let unwanted = opened_again || !self.options.delegations;
         let want = if self.has_sessions() && unwanted { WANT_NO_DELEG } else { 0 };
         let args = OpenArgs {
             seqid: turn.sequence(),

@@ -1,11 +1,11 @@
 //! Recovery of sessions, client ids, open files and locks (RFC 8881 §8.4, RFC 7530 §9.6), one at a time, while
 //! operations wait at the gate.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     FreeStateidArgs, Nfsstat4, Opnum, SEQ_STATUS_ADMIN_STATE_REVOKED, SEQ_STATUS_BACKCHANNEL_FAULT,
     SEQ_STATUS_CB_PATH_DOWN, SEQ_STATUS_CB_PATH_DOWN_SESSION, SEQ_STATUS_EXPIRED_ALL_STATE_REVOKED,

@@ -2,9 +2,10 @@
 //!
 //! Bytes of pages after the end of the file are zeros, always: extending a file never has to touch them.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::collections::BTreeMap;
 use std::ops::Range;
+
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 use super::page::{self, PAGE, PAGE_U64, Page, PageSlice};
 use super::runs::Runs;

@@ -1,11 +1,12 @@
 //! Reading and writing the data of regular files.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
+
 use super::data::{Data, Growth, SIZE_MAX};
 use super::inode::Inode;
 use super::table::WriteGuard;
 use super::{Changed, FileSystem, FsError, Node, PageSlice, ReadInfo, SeekKind, Time};
 use crate::cred::Credentials;
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 impl FileSystem {
     /// Reads up to `count` bytes at `offset` into `out` (cleared first) as references to pages. No permission check.

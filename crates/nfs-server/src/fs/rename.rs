@@ -1,10 +1,11 @@
 //! rename(2).
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
+
 use super::inode::{Body, Inode};
 use super::namespace::{check_new, check_removable, may_change, may_remove, need};
 use super::{Changed, FileSystem, FsError, Node, Renamed, Time, access, space};
 use crate::cred::Credentials;
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 impl FileSystem {
     /// Renames, replacing what has the new name when kinds allow (rename(2)). Atomic.

@@ -121,7 +121,7 @@ impl Account {
     }
 }
 
-/// Takes bytes from an advance, if it has so many.
+/// Takes bytes from an advance, if it has them.
 fn spend(advance: &AtomicU64, bytes: u64) -> bool {
     let less = |advance: u64| advance.checked_sub(bytes);
     advance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()

@@ -1,9 +1,9 @@
 //! What a loss of power takes: data that was written and never made stable. Kept only where it is asked for.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use parking_lot::Mutex;
 
 use super::data::Data;

@@ -20,7 +20,7 @@ use super::delayed::{DelayedReplies, Destination};
 use super::output::{Flushed, Output};
 use super::{Datagrams, Listener};
 use crate::disk::Job;
-use crate::dispatch::{self, Conversation, Disposition};
+use crate::dispatch::{self, Conversation, Disposition, LOOK_AGAIN, WAIT_AT_MOST};
 use crate::mailbox::{Mailbox, Message};
 use crate::moment::Moment;
 use crate::outbox::Outbox;
@@ -48,10 +48,6 @@ const STOP_WAIT: Duration = Duration::from_millis(300);
 /// Most datagrams answered in a row.
 const DATAGRAMS: usize = 64;
 
-/// How often, and for how long, a request that waits for another client's answer is handled again; then it gets an error to
-/// come back later. As Linux's server waits for CB_GETATTR, and a little longer.
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
-const WAIT_AT_MOST: Duration = Duration::from_millis(50);
 /// Most requests that wait.
 const MOST_WAITING: usize = 256;
 

@@ -1,11 +1,11 @@
 //! Client records: SETCLIENTID and EXCHANGE_ID, leases, expiry, grace.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     Nfsstat4, SEQ_STATUS_BACKCHANNEL_FAULT, SEQ_STATUS_CB_PATH_DOWN, SEQ_STATUS_CB_PATH_DOWN_SESSION,
     SEQ_STATUS_RECALLABLE_STATE_REVOKED, SEQ_STATUS_RESTART_RECLAIM_NEEDED, Verifier4,

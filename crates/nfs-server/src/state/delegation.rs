@@ -4,10 +4,10 @@
 //! callbacks reach the client. A write delegation is granted when the server is configured so or the client asks for
 //! one, while no other client has the file open. Others' GETATTR asks the holder ([`super::held`]).
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{Nfsstat4, OpenNoneDelegation4, Stateid4};
 
 use super::arena::NONE;

@@ -4,13 +4,13 @@
 //! Every table is reached by number or by hash, and what belongs together is linked: the number of opens adds nothing to the
 //! cost of an operation, but where both a file and an owner have many.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
 use hashbrown::HashMap;
 

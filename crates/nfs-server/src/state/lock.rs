@@ -1,9 +1,9 @@
 //! Byte-range locks of NFSv4 clients: lock owners, lock states, and the queue of those who wait (RFC 7530 §9.2–9.4,
 //! RFC 8881 §9.1–9.6). [`super::nlm`] puts NLM clients on the same table and into the same queue.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::time::{Duration, Instant};
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
 
 use super::arena::NONE;

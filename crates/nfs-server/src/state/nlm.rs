@@ -1,8 +1,9 @@
 //! Locks of NLM clients (NFS v2 and v3): what `nlm` asks of the table that they share with NFSv4.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::net::IpAddr;
 use std::time::Instant;
+
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 use super::arena::NONE;
 use super::client::Clients;

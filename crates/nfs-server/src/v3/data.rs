@@ -1,8 +1,8 @@
 //! READ, WRITE, COMMIT, READLINK.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::cell::Cell;
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v3::{
     CommitArgs, CommitOk, Nfsstat3, ReadArgs, ReadlinkArgs, StableHow, WccData, WriteArgs, WriteOk,
 };

@@ -1,7 +1,8 @@
 //! Locks: points at which the cache is made coherent.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::rc::Rc;
+
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 use super::{Mount, Node, parts};
 use crate::cache::Lock;

@@ -1,10 +1,11 @@
 //! Writing: into pages, from which data go to the server.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
+
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 use super::{Mount, Node, PAGE, parts};
 use crate::cache::{CacheCount, Run};

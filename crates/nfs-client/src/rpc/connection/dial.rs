@@ -31,7 +31,8 @@ pub(super) fn first_xid(reactor: &Reactor) -> u32 {
     if let Some(world) = reactor.world() {
         return world.random() as u32;
     }
-    let start = (reactor.since_epoch().as_micros() as u32).wrapping_mul(0x9e37_79b9);
+    let since_epoch = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let start = (since_epoch.as_micros() as u32).wrapping_mul(0x9e37_79b9);
     start ^ (reactor.process() << 16) ^ NEXT.fetch_add(0x0100_0001, Ordering::Relaxed)
 }
 
