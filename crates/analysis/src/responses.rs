@@ -175,6 +175,10 @@ pub fn responses(recording: &Recording, until: &[(&str, OperationKind)]) -> Vec<
     }
     push("operations".into(), count as f64 / seconds, Unit::OperationsPerSecond);
     push("elapsed".into(), recording.length_ns as f64, Unit::Nanoseconds);
+    if let Some(witness) = &recording.witness {
+        push("acknowledged".into(), witness.acknowledged() as f64, Unit::Count);
+        push("lost".into(), witness.missing() as f64, Unit::Count);
+    }
     for &(what, operation) in until {
         if let Some(nanos) = end_of(recording, operation) {
             push(what.into(), bytes as f64 * 1e9 / nanos.max(1) as f64, Unit::BytesPerSecond);

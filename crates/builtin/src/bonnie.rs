@@ -8,6 +8,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
+use benchmaster_record::model::Verify;
 use benchmaster_units::ByteSize;
 
 /// What Bonnie measures, in its order.
@@ -48,7 +49,7 @@ parameters! { pub struct BonnieParameters: "Parameters of `bonnie`.";
     /// Workers of the column `seeks`.
     seekers: u32 = 3,
     /// Stamp every block written and check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

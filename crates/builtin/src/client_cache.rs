@@ -6,6 +6,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
+use benchmaster_record::model::Verify;
 use benchmaster_units::ByteSize;
 
 parameters! { pub struct ClientCacheParameters: "Parameters of `client-cache`.";
@@ -20,7 +21,7 @@ parameters! { pub struct ClientCacheParameters: "Parameters of `client-cache`.";
     /// Workers per client.
     workers: u32 = 1,
     /// Check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

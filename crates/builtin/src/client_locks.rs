@@ -8,6 +8,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
+use benchmaster_record::model::Verify;
 use benchmaster_units::{ByteSize, TimeSpan};
 
 /// On which files the workers of `client-locks` are.
@@ -50,7 +51,7 @@ parameters! { pub struct ClientLocksParameters: "Parameters of `client-locks`.";
     /// Time for which the workload runs before it is measured.
     warm_up: TimeSpan = TimeSpan::default(),
     /// Stamp every block written and check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }
@@ -79,7 +80,7 @@ pub(super) fn expand(p: &ClientLocksParameters, name: &str, _: Conditions) -> Ex
     let parts = if p.files == LockedFiles::One { p.workers } else { 1 };
     let derived = json!({
         "size": p.part_size.0.saturating_mul(parts.into()),
-        "verify": p.verify && p.operation != LockedOperation::Stat,
+        "verify": p.verify.where_data(p.operation != LockedOperation::Stat),
     });
     TEMPLATE.fill(name, p, derived)
 }

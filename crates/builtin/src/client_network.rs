@@ -8,6 +8,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
+use benchmaster_record::model::Verify;
 use benchmaster_units::{ByteSize, TimeSpan};
 
 /// What `client-network` measures.
@@ -42,7 +43,7 @@ parameters! { pub struct ClientNetworkParameters: "Parameters of `client-network
     /// Time for which the workload runs before it is measured.
     warm_up: TimeSpan = TimeSpan::default(),
     /// Stamp every block written and check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }
@@ -72,6 +73,7 @@ pub(super) fn expand(p: &ClientNetworkParameters, name: &str, _: Conditions) -> 
         checks.provable("io_size", p.io_size, p.verify);
     }
     checks.finish()?;
-    let derived = json!({ "workers": p.workers.unwrap_or(workers), "verify": p.verify && moves_data });
+    let derived =
+        json!({ "workers": p.workers.unwrap_or(workers), "verify": p.verify.where_data(moves_data) });
     TEMPLATE.fill(name, p, derived)
 }

@@ -8,6 +8,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
+use benchmaster_record::model::Verify;
 use benchmaster_units::ByteSize;
 
 /// In which order `client-scheduling` writes.
@@ -37,7 +38,7 @@ parameters! { pub struct ClientSchedulingParameters: "Parameters of `client-sche
     /// Workers per client.
     workers: u32 = 1,
     /// Stamp every block written; what is there in the end is checked.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

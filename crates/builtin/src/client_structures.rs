@@ -8,6 +8,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
+use benchmaster_record::model::Verify;
 use benchmaster_units::ByteSize;
 use benchmaster_workload::program::MAX_HANDLES;
 
@@ -34,7 +35,7 @@ parameters! { pub struct ClientStructuresParameters: "Parameters of `client-stru
     /// Workers per client, each with a file of its own.
     workers: u32 = 1,
     /// Stamp every block written; what is there in the end is checked.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use benchmaster_record::model::{
-    IoMethod, ParameterError, Size, SizeDistribution, Tree, WeightedSize, Workload,
+    IoMethod, ParameterError, Size, SizeDistribution, Tree, Verify, WeightedSize, Workload,
 };
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
 use benchmaster_workload::content::{MIN_BLOCK, block_size};
@@ -117,17 +117,17 @@ impl Checks {
     }
 
     /// Data in I/Os of this size can be stamped, if they shall be.
-    pub(super) fn provable(&mut self, path: &str, io_size: ByteSize, verify: bool) {
+    pub(super) fn provable(&mut self, path: &str, io_size: ByteSize, verify: Verify) {
         self.require(
-            !verify || io_size.0 == 0 || block_size(io_size.0).is_some(),
+            !verify.is_on() || io_size.0 == 0 || block_size(io_size.0).is_some(),
             path,
             format!("data in I/Os of {} bytes cannot be verified", io_size.0),
-            format!("use a multiple of {MIN_BLOCK} bytes, or remove `verify = true`"),
+            format!("use a multiple of {MIN_BLOCK} bytes, or remove `verify`"),
         );
     }
 
     /// Sizes of I/Os that are drawn, or are always the same.
-    pub(super) fn drawn(&mut self, path: &str, size: &Size, verify: bool) {
+    pub(super) fn drawn(&mut self, path: &str, size: &Size, verify: Verify) {
         self.positive(path, size);
         let given: Vec<ByteSize> = match size {
             Size::Fixed(size) => vec![*size],

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::common::{Checks, Expanded, SyncMode};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
-use benchmaster_record::model::{Claim, IoMethod, OffsetPick, OperationKind, Sharing};
+use benchmaster_record::model::{Claim, IoMethod, OffsetPick, OperationKind, Sharing, Verify};
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
 use benchmaster_workload::program::Access;
 
@@ -46,7 +46,7 @@ parameters! { pub struct DataParameters: "Parameters of the sequential and rando
     /// the study writes their `fileset`.
     prefill: bool = true,
     /// Stamp every block written and check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
     /// Whether the result is meant to be the storage's or may come from the client's cache.

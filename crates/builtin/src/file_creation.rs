@@ -6,7 +6,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
-use benchmaster_record::model::Sharing;
+use benchmaster_record::model::{Sharing, Verify};
 use benchmaster_units::ByteSize;
 
 parameters! { pub struct FileCreationParameters: "Parameters of `file-creation`.";
@@ -25,7 +25,7 @@ parameters! { pub struct FileCreationParameters: "Parameters of `file-creation`.
     /// Flush every file before it is closed.
     fsync: bool = false,
     /// Stamp every block written, and read and check every file in full afterwards.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

@@ -4,6 +4,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded, FILES_PER_WORKER, filebench};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
+use benchmaster_record::model::Verify;
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
 
 parameters! { pub struct FileServerParameters: "Parameters of `file-server`.";
@@ -27,7 +28,7 @@ parameters! { pub struct FileServerParameters: "Parameters of `file-server`.";
     /// Time for which the workload runs before it is measured.
     warm_up: TimeSpan = TimeSpan::default(),
     /// Stamp files that are written whole and check what is read of them; what is appended is not checked.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

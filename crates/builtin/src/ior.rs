@@ -8,7 +8,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded, SyncMode};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
-use benchmaster_record::model::{Claim, FilePick, OffsetPick, Sharing};
+use benchmaster_record::model::{Claim, FilePick, OffsetPick, Sharing, Verify};
 use benchmaster_units::ByteSize;
 
 /// What `ior` does.
@@ -50,7 +50,7 @@ parameters! { pub struct IorParameters: "Parameters of `ior`.";
     /// Workers per client: IOR's tasks per node.
     workers: u32 = 4,
     /// Stamp every block written and check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
     /// Whether the result is meant to be the storage's or may come from the client's cache.

@@ -6,7 +6,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded, WHOLE_READ};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
-use benchmaster_record::model::{LockKind, Sharing};
+use benchmaster_record::model::{LockKind, Sharing, Verify};
 use benchmaster_units::ByteSize;
 
 parameters! { pub struct LockedReadParameters: "Parameters of `locked-read`.";
@@ -28,7 +28,7 @@ parameters! { pub struct LockedReadParameters: "Parameters of `locked-read`.";
     /// Workers per client, each with its part of the files.
     workers: u32 = 1,
     /// Check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

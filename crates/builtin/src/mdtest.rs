@@ -8,7 +8,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
-use benchmaster_record::model::{FilePick, Tree};
+use benchmaster_record::model::{FilePick, Tree, Verify};
 use benchmaster_units::ByteSize;
 
 /// One phase of `mdtest`.
@@ -50,7 +50,7 @@ parameters! { pub struct MdtestParameters: "Parameters of `mdtest`.";
     /// Workers per client: mdtest's tasks per node.
     workers: u32 = 4,
     /// Stamp every block written and check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }
@@ -120,7 +120,7 @@ pub(super) fn expand(p: &MdtestParameters, name: &str, on: Conditions) -> Expand
         "tree": tree,
         "has_data": p.file_size.0 > 0,
         "io_size": io_size,
-        "verify": p.verify && p.file_size.0 > 0,
+        "verify": p.verify.where_data(p.file_size.0 > 0),
     });
     TEMPLATE.fill(name, p, derived)
 }

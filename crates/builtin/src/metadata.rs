@@ -6,6 +6,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
+use benchmaster_record::model::Verify;
 use benchmaster_units::TimeSpan;
 
 parameters! { pub struct MetadataParameters: "Parameters of `metadata`.";
@@ -17,6 +18,8 @@ parameters! { pub struct MetadataParameters: "Parameters of `metadata`.";
     duration: TimeSpan = TimeSpan::seconds(60),
     /// Time for which the workload runs before it is measured.
     warm_up: TimeSpan = TimeSpan::default(),
+    /// `"durability"`: check that names survive a cut of the server.
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

@@ -7,7 +7,7 @@ use super::common::{Checks, Expanded, SyncMode};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
 use benchmaster_record::model::{
-    Claim, IoMethod, OffsetPick, OperationKind, Sharing, Size, SizeDistribution, WeightedSize,
+    Claim, IoMethod, OffsetPick, OperationKind, Sharing, Size, SizeDistribution, Verify, WeightedSize,
 };
 use benchmaster_units::{Bandwidth, ByteSize, Rate, TimeSpan};
 
@@ -49,7 +49,7 @@ parameters! { pub struct MixedParameters: "Parameters of `mixed`.";
     /// Time for which the workload runs before it is measured.
     warm_up: TimeSpan = TimeSpan::default(),
     /// Stamp every block written and check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
     /// Whether the result is meant to be the storage's or may come from the client's cache.

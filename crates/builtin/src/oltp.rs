@@ -8,6 +8,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
+use benchmaster_record::model::Verify;
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
 
 parameters! { pub struct OltpParameters: "Parameters of `oltp`.";
@@ -47,7 +48,7 @@ parameters! { pub struct OltpParameters: "Parameters of `oltp`.";
     /// Time for which the workload runs before it is measured.
     warm_up: TimeSpan = TimeSpan::default(),
     /// Stamp every block written and check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

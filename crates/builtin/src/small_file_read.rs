@@ -6,7 +6,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded, WHOLE_READ};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
-use benchmaster_record::model::{Claim, Sharing};
+use benchmaster_record::model::{Claim, Sharing, Verify};
 use benchmaster_units::{ByteSize, TimeSpan};
 
 parameters! { pub struct SmallFileReadParameters: "Parameters of `small-file-read`.";
@@ -25,7 +25,7 @@ parameters! { pub struct SmallFileReadParameters: "Parameters of `small-file-rea
     /// Time for which the workload runs before it is measured.
     warm_up: TimeSpan = TimeSpan::default(),
     /// Check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
     /// Whether the result is meant to be the storage's or may come from the client's cache.

@@ -8,7 +8,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
-use benchmaster_record::model::Size;
+use benchmaster_record::model::{Size, Verify};
 use benchmaster_units::{ByteSize, TimeSpan};
 
 /// What `smallfile` does with each file.
@@ -79,7 +79,7 @@ parameters! { pub struct SmallfileParameters: "Parameters of `smallfile`.";
     /// Workers per client.
     workers: u32 = 8,
     /// Stamp every block written and check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }
@@ -127,7 +127,7 @@ pub(super) fn expand(p: &SmallfileParameters, name: &str, _: Conditions) -> Expa
         "what is appended to a file is as long as the file was, and needs one size for all",
         "write for example `file_size = \"64KiB\"`",
     );
-    checks.require(!append || !p.verify, "verify", "appended data cannot be verified", "remove it");
+    checks.require(!append || !p.verify.is_on(), "verify", "appended data cannot be verified", "remove it");
     checks.finish()?;
     let io_size = fixed.map_or(p.io_size, |size| p.io_size.min(size).max(ByteSize(1)));
     let has_data = fixed != Some(ByteSize(0));
@@ -141,7 +141,7 @@ pub(super) fn expand(p: &SmallfileParameters, name: &str, _: Conditions) -> Expa
         "has_data": has_data,
         "appends": fixed.unwrap_or_default().0.div_ceil(io_size.0.max(1)),
         "pauses": p.pause.nanos() > 0,
-        "verify": p.verify && op.moves_data() && has_data,
+        "verify": p.verify.where_data(op.moves_data() && has_data),
     });
     TEMPLATE.fill(name, p, derived)
 }

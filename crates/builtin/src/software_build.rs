@@ -6,7 +6,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
-use benchmaster_record::model::{Size, SizeDistribution};
+use benchmaster_record::model::{Size, SizeDistribution, Verify};
 use benchmaster_units::{ByteSize, TimeSpan};
 
 parameters! { pub struct SoftwareBuildParameters: "Parameters of `software-build`.";
@@ -29,7 +29,7 @@ parameters! { pub struct SoftwareBuildParameters: "Parameters of `software-build
     /// Compilations at a time per client, as `make -j` says.
     workers: u32 = 8,
     /// Stamp every block written and check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

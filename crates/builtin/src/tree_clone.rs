@@ -7,7 +7,7 @@ use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::software_build::skewed;
 use super::template::Template;
-use benchmaster_record::model::Size;
+use benchmaster_record::model::{Size, Verify};
 use benchmaster_units::ByteSize;
 
 parameters! { pub struct TreeCloneParameters: "Parameters of `tree-clone`.";
@@ -24,7 +24,7 @@ parameters! { pub struct TreeCloneParameters: "Parameters of `tree-clone`.";
     /// Workers per client.
     workers: u32 = 1,
     /// Stamp every block written and check every block read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

@@ -7,7 +7,7 @@ use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::software_build::skewed;
 use super::template::Template;
-use benchmaster_record::model::Size;
+use benchmaster_record::model::{Size, Verify};
 use benchmaster_units::ByteSize;
 
 parameters! { pub struct TreeExtractParameters: "Parameters of `tree-extract`.";
@@ -22,7 +22,7 @@ parameters! { pub struct TreeExtractParameters: "Parameters of `tree-extract`.";
     /// Workers per client; tar is one.
     workers: u32 = 1,
     /// Stamp every block written; what is there in the end is checked.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

@@ -4,6 +4,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded, filebench};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
+use benchmaster_record::model::Verify;
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
 
 parameters! { pub struct WebServerParameters: "Parameters of `web-server`.";
@@ -29,7 +30,7 @@ parameters! { pub struct WebServerParameters: "Parameters of `web-server`.";
     /// Time for which the workload runs before it is measured.
     warm_up: TimeSpan = TimeSpan::default(),
     /// Check what is read.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call.
     trace: bool = false,
 }

@@ -6,6 +6,7 @@ use super::Conditions;
 use super::common::{Checks, Expanded, SyncMode};
 use super::scale::{Scale, Scaled};
 use super::template::Template;
+use benchmaster_record::model::Verify;
 use benchmaster_units::ByteSize;
 
 parameters! { pub struct WriteLatencyParameters: "Parameters of `write-latency`, the sequential-write latency benchmark of paper 003.";
@@ -18,7 +19,7 @@ parameters! { pub struct WriteLatencyParameters: "Parameters of `write-latency`,
     /// Durability asked for by each write.
     sync: SyncMode = SyncMode::None,
     /// Stamp every block written, and check the file afterwards.
-    verify: bool = false,
+    verify: Verify = Verify::Off,
     /// Record every call, as the benchmark is meant to.
     trace: bool = true,
 }

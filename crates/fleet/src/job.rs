@@ -1,5 +1,6 @@
 //! What the controller asks of agents, as plain data.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use benchmaster_record::model::Workload;
@@ -28,6 +29,9 @@ pub struct Job {
     pub hook: Option<HookSpec>,
     /// A worker gives up after this many errors in a row.
     pub max_errors: u64,
+    /// Directory for the ledgers of durability witnesses, outside the target; absent: the host's for temporary files.
+    #[serde(default)]
+    pub ledgers: Option<PathBuf>,
     /// Whether every call is recorded.
     pub trace: bool,
     /// Counters that are read beside the measured phase; `None`: none.

@@ -100,6 +100,7 @@ pub fn perform(
     trace: Option<&mut dyn TraceSink>,
     observe: &mut dyn FnMut(Progress),
 ) -> Result<Performed, ExecuteError> {
+    let elsewhere = std::env::temp_dir();
     let options = Options {
         share,
         stagger: job.stagger,
@@ -110,6 +111,7 @@ pub fn perform(
         cache: job.cache,
         hook: job.hook.as_ref().map(|hook| (hook.command.as_str(), hook.timeout)),
         max_errors: job.max_errors,
+        ledgers: job.ledgers.as_deref().unwrap_or(&elsewhere),
         stop: surroundings.stop,
     };
     surroundings.samplers.extend(ClientCaches::of(area));
@@ -124,7 +126,7 @@ pub fn perform(
                     observations = looking.end(agent);
                 }
             }
-            None => {}
+            Some(Edge::Cut) | None => {}
         }
         observe(progress);
     })?;

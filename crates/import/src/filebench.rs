@@ -16,7 +16,7 @@ mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use benchmaster_record::model::{Claim, Group, Until, Workload};
+use benchmaster_record::model::{Claim, Group, Until, Verify, Workload};
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
 
 use self::flow::{Builder, Flow, Op, count, leaves};
@@ -140,7 +140,7 @@ fn translate<'a>(script: &'a Script<'a>, notes: &mut Notes) -> Result<(Workload,
         groups,
         until,
         warm_up: TimeSpan::default(),
-        verify: false,
+        verify: Verify::Off,
         trace: false,
         // Filebench does not ask whether data come from a cache.
         claims: Claim::Cache,

@@ -6,6 +6,7 @@
 //! * [`environment`]: the hosts.
 //! * [`phase`], [`nfs`]: phases of a run, versions of NFS.
 //! * [`results`]: a study, its plan, its runs and sessions.
+//! * [`witness`]: what was acknowledged as stable, and what survived.
 //! * [`live`]: the state of a running study.
 
 #[macro_use]
@@ -19,3 +20,4 @@ pub mod phase;
 pub mod recording;
 pub mod results;
 pub mod samples;
+pub mod witness;

@@ -8,6 +8,7 @@ mod fileset;
 mod forms;
 mod operation;
 mod step;
+mod verify;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ pub use step::{
     Choice, FilePick, LockKind, OffsetPick, OpenFlag, Repeat, RepeatFor, RepeatUntil, Replay, ReplaySpeed,
     ReplayWord, Step, leaves,
 };
+pub use verify::Verify;
 
 /// A value that is well-formed but cannot be meant, at a place within a workload.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,9 +59,10 @@ pub struct Workload {
     /// Time for which the flow runs before anything is measured.
     #[serde(default)]
     pub warm_up: TimeSpan,
-    /// Stamp every block written with file, offset and generation, and check every block read.
+    /// Stamp every block written with file, offset and generation, and check every block read; `"durability"`: check also
+    /// that what was acknowledged as stable survives a cut of the server.
     #[serde(default)]
-    pub verify: bool,
+    pub verify: Verify,
     /// Record every call of the measured phase.
     #[serde(default)]
     pub trace: bool,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::OperationKind;
 use crate::phase::Phase;
 use crate::samples::Samples;
+use crate::witness::Witness;
 
 mod agents;
 mod histogram;
@@ -317,6 +318,9 @@ pub struct Recording {
     pub verified_bytes: Option<u64>,
     /// First wrong data found: file, offset, what was expected and found. `None` = none found.
     pub corruption: Option<String>,
+    /// What of the acknowledged survived; `None` where that was not asked.
+    #[serde(default)]
+    pub witness: Option<Witness>,
     /// What went over the wire, when the target is an NFS server or lies on an NFS mount.
     pub rpc: Option<RpcRecording>,
     /// The processes that generated the load, and those that looked at a server.

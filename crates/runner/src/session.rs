@@ -1,6 +1,7 @@
 //! One session: run after run is set up, executed, checked and stored.
 
 mod execute;
+mod failure;
 mod lab;
 mod set_up;
 

@@ -168,6 +168,19 @@ CREATE TABLE recordings (
     UNIQUE (run_id, workload)
 ) STRICT;
 
+-- Of workloads with a durability witness. `details` is JSON: how the server was cut, and the first that were broken.
+CREATE TABLE witnesses (
+    recording_id INTEGER PRIMARY KEY REFERENCES recordings,
+    durability TEXT NOT NULL,
+    blocks INTEGER NOT NULL,
+    names INTEGER NOT NULL,
+    lost INTEGER NOT NULL,
+    old INTEGER NOT NULL,
+    torn INTEGER NOT NULL,
+    newer INTEGER NOT NULL,
+    details TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE phases (
     recording_id INTEGER NOT NULL REFERENCES recordings,
     ordinal INTEGER NOT NULL,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use benchmaster_builtin::{BonnieColumn, WorkloadSpec};
-use benchmaster_record::model::{OperationKind, Workload};
+use benchmaster_record::model::{OperationKind, Verify, Workload};
 use benchmaster_workload::program::Access;
 
 use crate::flow_operations;
@@ -16,6 +16,10 @@ pub const LATENCIES: [&str; 6] = ["mean", "p50", "p90", "p99", "p999", "max"];
 pub const RPC_RESPONSES: [&str; 6] =
     ["rpcs", "rpcs_per_operation", "cpu_per_operation", "rpc_rtt", "rpc_queue", "rpc_execute"];
 
+/// What a durability witness counts: blocks and names acknowledged as stable, and those of them that were not there after
+/// the cut.
+pub const WITNESS_RESPONSES: [&str; 2] = ["acknowledged", "lost"];
+
 /// The names of all responses of a workload, the most important first.
 ///
 /// * `<workload>.throughput` (when it moves data), `<workload>.operations` and `<workload>.elapsed`;
@@ -24,6 +28,7 @@ pub const RPC_RESPONSES: [&str; 6] =
 /// * for each series, which is a label of the flow and the operation's name without one,
 ///   `<workload>.<series>.throughput` (when it moves data), `.operations`, both again as `.active_throughput` and
 ///   `.active_operations`, and `.latency.<what>`;
+/// * with a durability witness, [`WITNESS_RESPONSES`];
 /// * for an export, [`RPC_RESPONSES`].
 pub fn response_names(name: &str, spec: &WorkloadSpec, workload: &Workload, access: Access) -> Vec<String> {
     let series = series(workload);
@@ -34,6 +39,9 @@ pub fn response_names(name: &str, spec: &WorkloadSpec, workload: &Workload, acce
     names.extend(["operations", "elapsed"].map(|what| format!("{name}.{what}")));
     if flow_operations::has(workload) {
         names.push(format!("{name}.flow_operations"));
+    }
+    if workload.verify == Verify::Durability {
+        names.extend(WITNESS_RESPONSES.map(|what| format!("{name}.{what}")));
     }
     names.extend(throughputs_until(spec).iter().map(|(what, _)| format!("{name}.{what}")));
     for (label, operation) in series {

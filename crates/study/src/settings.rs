@@ -12,6 +12,7 @@ mod target;
 
 use benchmaster_builtin::WorkloadSpec;
 use benchmaster_fleet::hosts::HostsError;
+use benchmaster_record::witness::CutKind;
 use benchmaster_record::words;
 use benchmaster_units::TimeSpan;
 use benchmaster_workload::program::Access;
@@ -147,8 +148,15 @@ pub struct RunSettings {
     /// resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_hook: Option<String>,
-    /// Time after which `cache_hook` is stopped, and the study with it.
+    /// Time after which `cache_hook` or `failure_hook` is stopped, and the study with it.
     pub hook_timeout: TimeSpan,
+    /// What happens to the server at the end of the measured phase of workloads with `verify = "durability"`, before what
+    /// it acknowledged is looked for.
+    pub failure: CutKind,
+    /// Shell command on this host that makes it happen and waits until the server serves again, where that is not the
+    /// embedded server or a machine of the lab.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_hook: Option<String>,
     /// Rule that cuts the warm-up off the measured phase of workloads that run for a time.
     pub cut: Cut,
     /// Whether files prepared by an earlier run of the study are used again.
@@ -174,6 +182,8 @@ impl Default for RunSettings {
             cache: CacheControl::default(),
             cache_hook: None,
             hook_timeout: TimeSpan::seconds(60),
+            failure: CutKind::default(),
+            failure_hook: None,
             cut: Cut::default(),
             filesets: FilesetReuse::default(),
             trace: false,

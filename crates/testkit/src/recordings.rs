@@ -113,6 +113,7 @@ pub(super) fn recording(random: &mut Random, shape: &Shape<'_>) -> Recording {
         error_details: vec![],
         verified_bytes: shape.open_loop.then_some(4 << 30),
         corruption: None,
+        witness: None,
         rpc: None,
         agents: Vec::new(),
         start: None,

@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use crate::cache;
 use crate::calibrate::NullRates;
 use crate::conduct::{Conductor, Share, Step};
 use crate::content::BLOCK;
-use crate::files::FileTable;
+use crate::files::{FileTable, Rules};
 use crate::model::{Fileset, Sharing, Workload};
 use crate::nfs::SharedMount;
 use crate::program::{Effect, Program};
 use crate::random::Random;
 use crate::target::{NfsTarget, Target};
+use benchmaster_nfs_client::options::Cache;
 
 mod directory;
 pub(crate) mod error;
@@ -111,6 +113,11 @@ fn directory_name(id: &str) -> String {
     format!("benchmaster-{id}")
 }
 
+/// The id of the study that a working directory belongs to.
+pub(crate) fn id_of(directory: &str) -> Option<&str> {
+    directory.strip_prefix("benchmaster-")
+}
+
 impl WorkArea {
     /// Makes `target/benchmaster-<id>`. What an earlier session of the same study left there is removed.
     ///
@@ -131,13 +138,20 @@ impl WorkArea {
     /// # Errors
     /// As [`Self::create`].
     pub fn join(target: &Target, id: &str) -> Result<Self, AreaError> {
+        match Self::find(target, id)? {
+            Some(found) => Ok(found),
+            None => Self::create(target, id),
+        }
+    }
+
+    /// The `target/benchmaster-<id>` that another process has made and left; `None` where it is not there.
+    pub(crate) fn find(target: &Target, id: &str) -> Result<Option<Self>, AreaError> {
         let place = match target {
             Target::Directory(directory) => Directory::join(directory, id)?.map(Location::Directory),
             Target::Nfs(target) => Some(Location::Nfs(Box::new(NfsArea::join(target, id)?))),
         };
-        let Some(place) = place else { return Self::create(target, id) };
         let path = target.place().join(directory_name(id));
-        Ok(Self::at(target, path, place, true))
+        Ok(place.map(|place| Self::at(target, path, place, true)))
     }
 
     fn at(target: &Target, path: PathBuf, place: Location, joined: bool) -> Self {
@@ -181,6 +195,11 @@ impl WorkArea {
     /// The working directory; on an NFS server its URL.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The name of the working directory in its target.
+    pub(crate) fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     pub(crate) fn place(&self) -> &Location {
@@ -242,6 +261,27 @@ impl WorkArea {
         }
     }
 
+    /// Has all that was written so far reach stable storage. Over the wire it did when files were closed.
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        match &self.place {
+            Location::Directory(directory) => {
+                let root = directory.root().map_err(io::Error::other)?;
+                Ok(rustix::fs::syncfs(root)?)
+            }
+            Location::Nfs(_) => Ok(()),
+        }
+    }
+
+    /// What replies promise here.
+    pub(crate) fn rules(&self) -> Rules {
+        match &self.place {
+            // A local file system promises names only where their directory is synced.
+            Location::Directory(_) => Rules { names: cache::is_nfs(&self.path), close: false },
+            // With a cache, data may stay under a delegation when a file is closed.
+            Location::Nfs(area) => Rules { names: true, close: area.target().options.cache == Cache::Off },
+        }
+    }
+
     /// Lets go of the working directory, so that the target can be unmounted.
     pub(crate) fn release(&mut self) {
         if let Location::Directory(directory) = &mut self.place {
@@ -300,7 +340,8 @@ impl WorkArea {
                 self.prepared.insert(name.clone(), prepared);
             }
             let Some(prepared) = self.prepared.get_mut(name) else { continue };
-            prepared.names_changed |= *effect == Effect::Names;
+            // What a cut leaves of files is no start for another run.
+            prepared.names_changed |= *effect == Effect::Names || program.witnessed;
             prepared.opaque |= *effect >= Effect::Data && verify.is_none();
             for table in &prepared.tables {
                 table.rewind();

@@ -65,6 +65,8 @@ pub enum Step {
     Settled,
     /// Everybody has left the measured phase.
     Measured,
+    /// The server was cut, and serves again. Only of workloads with a durability witness.
+    Cut,
     /// Everybody has closed all files.
     TornDown,
 }

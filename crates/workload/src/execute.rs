@@ -2,6 +2,8 @@
 
 use benchmaster_record::phase::Phase;
 use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,12 +14,15 @@ use crate::area::{AreaError, Location, Preparation, Ready, WorkArea};
 use crate::cache::{self, CacheControl, CacheError};
 use crate::conduct::{Conductor, Share, Step, Stopped};
 use crate::files::FileTable;
+use crate::ledger::{Header, Ledger};
 use crate::model::{OperationKind, ParameterError, Workload};
 use crate::nfs::SharedMount;
 use crate::program::{Access, Effect, Program};
 use crate::recording::{CacheAction, FilesetFacts, HostUse, PhaseTiming, Recording, TraceSink, WorkerSeries};
 use crate::verify;
+use crate::witness;
 use benchmaster_clock::{Clock, Ticks};
+use benchmaster_record::witness::Witness;
 
 mod coordinator;
 mod crew;
@@ -49,6 +54,8 @@ pub struct Options<'a> {
     pub hook: Option<(&'a str, Duration)>,
     /// A worker gives up after so many errors in a row.
     pub max_errors: u64,
+    /// Where the ledger of a durability witness is kept meanwhile: a directory outside the target.
+    pub ledgers: &'a Path,
     /// Ends the run early when set.
     pub stop: &'a AtomicBool,
 }
@@ -99,6 +106,8 @@ pub enum Edge {
     Begin,
     /// All workers have left the measured phase, and tear-down is about to begin.
     End,
+    /// The server is to be cut, if this is who does it; files are open. Only of workloads with a durability witness.
+    Cut,
 }
 
 /// Why a workload could not be executed.
@@ -131,6 +140,9 @@ pub enum ExecuteError {
     /// Written data could not be read back.
     #[error("{0}")]
     ReadBack(io::Error),
+    /// The ledger of a durability witness could not be kept.
+    #[error("the ledger `{}` cannot be written: {source}; it needs a directory with space outside the target", path.display())]
+    Ledger { path: PathBuf, source: io::Error },
     /// A worker ended unexpectedly.
     #[error("a worker of group `{group}` ended unexpectedly (internal error; please report it)")]
     WorkerLost { group: String },
@@ -188,6 +200,7 @@ pub fn execute(
     let mut run = Execution { area, workload, program: &program, options, clock: &clock };
     let prepared = run.prepare(access, conductor, observe)?;
     wire.prepared(run.area, options.hook.is_some());
+    let ledger = run.begin_ledger(name, &prepared.ready)?;
     let end_of_preparation = clock.now();
 
     let workers =
@@ -196,14 +209,15 @@ pub fn execute(
     conductor.meet(Step::TornDown)?;
 
     let verifying = clock.now();
-    let free_after = run.verify(&prepared.ready, &ran, observe)?;
+    let (free_after, witness) = run.verify(&prepared.ready, &ran, ledger, observe)?;
     ran.teardown.report(Phase::TearDown, &ran.collector);
     let traffic = wire.finish(run.area, &ran, options.share.count);
     for problem in traffic.iter().flat_map(|(rpc, _)| &rpc.problems) {
         ran.collector.note(problem.clone());
     }
     let times = Times { prepare: (began, end_of_preparation), verify: verifying };
-    Ok(run.recording(name, prepared, ran, times, (free_after, traffic)))
+    let recording = run.recording(name, prepared, ran, times, (free_after, traffic));
+    Ok(Recording { witness, ..recording })
 }
 
 /// A workload that is being executed.
@@ -223,6 +237,12 @@ struct Prepared {
     null_rate: Option<f64>,
     free_before: Option<u64>,
     read_ahead_kib: Option<u64>,
+}
+
+/// What is noted of the acknowledged, and since when.
+struct Noted {
+    ledger: Arc<Ledger>,
+    begun: Ticks,
 }
 
 /// Boundaries of phases that the coordinator of the workers does not see.
@@ -296,6 +316,35 @@ impl Execution<'_> {
         Ok(Prepared { ready, cache, filesets, null_rate, free_before, read_ahead_kib })
     }
 
+    /// Begins to note what is acknowledged as stable, if the workload asks for that: first what is there.
+    fn begin_ledger(&self, name: &str, ready: &[Ready]) -> Result<Option<Noted>, ExecuteError> {
+        let Self { area, workload, program, options, clock } = self;
+        if !program.witnessed {
+            return Ok(None);
+        }
+        let share = options.share;
+        let header = Header {
+            ledger: Header::FORMAT,
+            target: area.target().to_string(),
+            directory: area.name(),
+            name: name.to_owned(),
+            workload: (*workload).clone(),
+            fileset_seed: options.fileset_seed,
+            clients: (share.first, share.count),
+        };
+        let file = format!("{name}-{}-{}.ledger", share.first, std::process::id());
+        let path = options.ledgers.join(file);
+        let ledger =
+            Ledger::create(&path, &header).map_err(|source| ExecuteError::Ledger { path, source })?;
+        let ledger = Arc::new(ledger);
+        area.flush().map_err(ExecuteError::ReadBack)?;
+        for (number, table) in (0u32..).zip(ready.iter().flat_map(Ready::distinct)) {
+            table.witness(area.rules(), Some(ledger.clone()), number);
+            table.promise_all();
+        }
+        Ok(Some(Noted { ledger, begun: clock.now() }))
+    }
+
     /// Operations per second of the executor alone. On virtual time it takes none, and a replay runs no flow.
     fn calibrate(&mut self, ready: &[Ready]) -> Option<f64> {
         if self.program.replay.is_some() || is_virtual() {
@@ -305,19 +354,26 @@ impl Execution<'_> {
         self.area.null_rates().of(self.program, self.workload, &tables)
     }
 
-    /// Reads back what was written, if the workload asks for it; returns the free space before that.
+    /// Reads back what was written, if the workload asks for it; returns the free space before that, and the verdict of a
+    /// witness.
     fn verify(
         &mut self,
         ready: &[Ready],
         ran: &Ran,
+        noted: Option<Noted>,
         observe: &mut dyn FnMut(Progress),
-    ) -> Result<Option<u64>, ExecuteError> {
+    ) -> Result<(Option<u64>, Option<Witness>), ExecuteError> {
         let Self { program, options, clock, .. } = *self;
         let shared = SharedMount::default();
         let free = self.area.free_bytes(&shared);
         let began = clock.now();
-        let mut read_back = None;
-        if let Some(block) = program.verify_block {
+        let (mut read_back, mut witness) = (None, None);
+        if let (Some(block), Some(_)) = (program.verify_block, &noted) {
+            observe(self.progress(Phase::Verify, began, 0));
+            let tables: Vec<&FileTable> = ready.iter().flat_map(Ready::distinct).collect();
+            let mut observe = |bytes| observe(self.progress(Phase::Verify, began, bytes));
+            witness = Some(witness::judge(self.area, &shared, &tables, block, options.stop, &mut observe));
+        } else if let Some(block) = program.verify_block {
             observe(self.progress(Phase::Verify, began, 0));
             // Files shared by all clients are read back by one process.
             let written = |(ready, effect): &(&Ready, &Effect)| {
@@ -340,7 +396,18 @@ impl Execution<'_> {
                 ran.collector.corruption(corruption);
             }
         }
-        if stopped() { Err(ExecuteError::Stopped) } else { Ok(free) }
+        if stopped() {
+            return Err(ExecuteError::Stopped);
+        }
+        let witness = witness.transpose().map_err(|error| ExecuteError::ReadBack(error.0))?;
+        let Some(Noted { ledger, begun }) = noted else { return Ok((free, witness)) };
+        ready.iter().flat_map(Ready::distinct).for_each(FileTable::end_witness);
+        ledger.end().map_err(|(path, source)| ExecuteError::Ledger { path, source })?;
+        let start = ran.window.start;
+        let begun = clock.nanos(start, begun).cast_signed() - clock.nanos(begun, start).cast_signed();
+        let mut witness = witness;
+        witness.iter_mut().flat_map(|witness| &mut witness.broken).for_each(|broken| broken.at_ns += begun);
+        Ok((free, witness))
     }
 
     /// Puts the recording together.
@@ -408,6 +475,7 @@ impl Execution<'_> {
             error_details: collected.details,
             verified_bytes: program.verify_block.map(|_| collected.verified),
             corruption: collected.corruption,
+            witness: None,
             rpc,
             agents: Vec::new(),
             start: None,

@@ -1,8 +1,10 @@
 //! The files of a fileset as workers see them: names, sizes, and which exist at this moment.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::RwLock;
 
 use crate::content::{self, BLOCK, Stamp};
 use crate::model::Fileset;
@@ -11,6 +13,7 @@ use crate::random::{Random, mix};
 mod generations;
 mod layout;
 mod path;
+mod promises;
 mod sizes;
 #[cfg(test)]
 mod tests;
@@ -19,6 +22,8 @@ use generations::Generations;
 pub(crate) use generations::{Seen, WriteClaim};
 use layout::Layout;
 pub use path::PathBuffer;
+use promises::Promises;
+pub(crate) use promises::{NameState, Promised, Rules};
 use sizes::Sizes;
 
 /// The low bits of a file's word say whether it exists; the others count who uses it.
@@ -50,7 +55,11 @@ pub struct FileTable {
     states: Box<[AtomicU32]>,
     /// No file before this one is absent in the beginning of a workload.
     first_new: AtomicU64,
+    /// Files before this one are made when the fileset is.
+    prefilled: u64,
     generations: Option<Generations>,
+    /// Of a workload with a durability witness: what was acknowledged as stable.
+    promises: RwLock<Option<Arc<Promises>>>,
     /// Bytes that each file has at this moment, where the workload appends to files.
     lengths: OnceLock<Box<[AtomicU64]>>,
     /// Hash of the prefix: what names of files have in common, whatever the seed.
@@ -157,7 +166,9 @@ impl FileTable {
             sizes,
             states: (0..fileset.files).map(state).collect(),
             first_new: AtomicU64::new(existing),
+            prefilled: existing,
             generations: None,
+            promises: RwLock::default(),
             lengths: OnceLock::new(),
             names,
             apart: AtomicBool::new(false),
@@ -237,6 +248,11 @@ impl FileTable {
     /// Whether file number `file` exists.
     pub fn exists(&self, file: u64) -> bool {
         matches!(self.state(file), PRESENT | RENAMED)
+    }
+
+    /// Whether a file is made when the fileset is.
+    fn is_prefilled(&self, file: u64) -> bool {
+        file < self.prefilled
     }
 
     /// Number of files that exist, and the bytes they have when they are whole.
@@ -451,6 +467,7 @@ impl FileTable {
     pub(crate) fn forget_content(&self, file: u64) {
         if let Some(generations) = &self.generations {
             generations.empty(file);
+            self.promises_end(file);
         }
     }
 

@@ -161,6 +161,8 @@ struct Open<H> {
     size: u64,
     /// What is written changes how long the file is taken to be.
     grows: bool,
+    /// Every write is synced.
+    synced: bool,
     /// Where a sequential position ends: the size, unless the file is used in segments.
     end: u64,
     /// Which of the streams that share the file in segments.
@@ -543,7 +545,7 @@ impl<H> Lane<H> {
     pub(crate) async fn close_all<F>(
         &mut self,
         files: &F,
-        tables: &[Arc<FileTable>],
+        context: &WorkerContext<'_>,
     ) -> Result<(), OperationError>
     where
         F: Files<Handle = H>,
@@ -551,8 +553,8 @@ impl<H> Lane<H> {
         let mut result = self.close_stage(files).await;
         for open in &mut self.handles {
             if let Some(open) = open.take() {
-                tables[usize::from(open.fileset)].release(open.file);
-                result = result.and(files.close(open.handle).await);
+                context.tables[usize::from(open.fileset)].release(open.file);
+                result = result.and(operation::close(files, context, open).await);
             }
         }
         result

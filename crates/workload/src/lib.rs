@@ -22,6 +22,7 @@ pub mod recording;
 pub mod rendezvous;
 pub mod replay;
 pub mod target;
+pub mod witness;
 
 pub use benchmaster_record::model;
 
@@ -29,6 +30,7 @@ mod counts;
 mod engine;
 mod gate;
 mod lane;
+mod ledger;
 mod nfs;
 mod operation_error;
 mod parallel;

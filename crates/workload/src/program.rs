@@ -50,6 +50,8 @@ pub struct Program {
     pub groups: Vec<GroupProgram>,
     /// Block size of stamped data; `None` when the workload does not verify.
     pub verify_block: Option<usize>,
+    /// Whether it is checked what survives of the acknowledged.
+    pub witnessed: bool,
     /// The trace that is replayed, if the workload is that.
     pub replay: Option<ReplayProgram>,
 }

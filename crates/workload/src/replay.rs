@@ -213,7 +213,7 @@ pub(crate) fn compile(
         && group.rate.is_none()
         && group.setup.is_empty()
         && group.teardown.is_empty()
-        && !workload.verify
+        && !workload.verify.is_on()
         && workload.warm_up.nanos() == 0
         && workload.filesets.len() == 1;
     require(
@@ -250,6 +250,7 @@ pub(crate) fn compile(
             max_io: plan.largest().min(LARGEST),
         }],
         verify_block: None,
+        witnessed: false,
         grows: vec![false],
         meetings: Vec::new(),
         counters: Vec::new(),

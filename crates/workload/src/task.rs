@@ -182,7 +182,7 @@ impl<'t, 'a> TaskWorker<'t, 'a> {
         let run = self.thread.run;
         let engine = NfsEngine::new(&self.thread.reactor, &self.client.mount).until(run.deadlines);
         let measured = self.phases(&engine, lane).await;
-        if let Err(error) = lane.close_all(&engine, self.worker.context.tables).await {
+        if let Err(error) = lane.close_all(&engine, &self.worker.context).await {
             self.counter.borrow_mut().error(format!("close: {error}"));
         }
         if let Some((_, teardown)) = self.arrive()

@@ -1,6 +1,7 @@
 //! Reading back what was written.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -59,12 +60,7 @@ pub(crate) fn read_back(
             Location::Directory(directory) => {
                 let engine = PosixEngine::new(directory.root()?);
                 let read = |file, chunk: &mut [u8]| {
-                    block_on(reader.read(&engine, file, PathBuffer::new(), chunk, |handle| {
-                        // What the cache holds is not what the storage holds; where the advice is ignored the check is
-                        // only weaker.
-                        let _ = rustix::fs::fdatasync(handle)
-                            .and_then(|()| fadvise(handle, 0, None, Advice::DontNeed));
-                    }))
+                    block_on(reader.read(&engine, file, PathBuffer::new(), chunk, forget_pages))
                 };
                 parallel::for_each(table.files(), read, &mut tick)?;
             }
@@ -158,8 +154,14 @@ impl Reader<'_> {
     }
 }
 
+/// Makes the kernel forget what its cache holds of a file, which is not what the storage holds. Where the advice is
+/// ignored a check is only weaker.
+pub(crate) fn forget_pages(file: &OwnedFd) {
+    let _ = rustix::fs::fdatasync(file).and_then(|()| fadvise(file, 0, None, Advice::DontNeed));
+}
+
 /// Reads until the buffer is full or the file ends.
-async fn read_full<E: Engine>(
+pub(crate) async fn read_full<E: Engine>(
     engine: &E,
     handle: &E::Handle,
     buffer: &mut [u8],

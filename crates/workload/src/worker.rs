@@ -16,7 +16,6 @@ use benchmaster_telemetry::process::thread_cpu_time;
 use crate::engine::Engine;
 use crate::engine::posix::PosixEngine;
 use crate::engine::uring::{Ring, UringEngine};
-use crate::files::FileTable;
 use crate::gate::{Gate, Window};
 use crate::lane::{Job, Lane, Limits, MIN_BUFFER, Outcome, Stream, WorkerContext, WorkerShared};
 use crate::model::{IoMethod, Until};
@@ -106,7 +105,7 @@ trait Drive {
     /// Whether a lane has a lock that it could not give up.
     fn holds_lock(&self) -> bool;
     /// Closes what the lanes have open.
-    fn close_all(&mut self, tables: &[Arc<FileTable>]) -> Result<(), String>;
+    fn close_all(&mut self, context: &WorkerContext<'_>) -> Result<(), String>;
 }
 
 /// A piece of work for all lanes.
@@ -163,8 +162,8 @@ impl<E: Engine> Drive for Blocking<E> {
         self.lane.holds_lock()
     }
 
-    fn close_all(&mut self, tables: &[Arc<FileTable>]) -> Result<(), String> {
-        block_on(self.lane.close_all(self.engine.files(), tables)).map_err(|error| format!("close: {error}"))
+    fn close_all(&mut self, context: &WorkerContext<'_>) -> Result<(), String> {
+        block_on(self.lane.close_all(self.engine.files(), context)).map_err(|error| format!("close: {error}"))
     }
 }
 
@@ -194,9 +193,9 @@ impl Drive for OnRing<'_> {
         self.lanes.iter().any(Lane::holds_lock)
     }
 
-    fn close_all(&mut self, tables: &[Arc<FileTable>]) -> Result<(), String> {
+    fn close_all(&mut self, context: &WorkerContext<'_>) -> Result<(), String> {
         let engine = &self.engine;
-        let close = |lane: &mut Lane<OwnedFd>| block_on(lane.close_all(engine, tables));
+        let close = |lane: &mut Lane<OwnedFd>| block_on(lane.close_all(engine, context));
         self.lanes.iter_mut().map(close).fold(Ok(()), Result::and).map_err(|error| format!("close: {error}"))
     }
 }
@@ -293,7 +292,7 @@ impl Worker<'_> {
             counter.error(error);
             counter
         });
-        if let Err(error) = drive.close_all(self.context.tables) {
+        if let Err(error) = drive.close_all(&self.context) {
             teardown.error(error);
         }
         let stop = match outcome {

@@ -146,6 +146,7 @@ fn run_over_the_wire(area: &mut WorkArea, flow: &str, iterations: u64) -> (u64, 
         cache: CacheControl::Keep,
         hook: None,
         max_errors: 1,
+        ledgers: std::path::Path::new("/tmp"),
         stop: &stop,
     };
     let mut counts = Vec::new();

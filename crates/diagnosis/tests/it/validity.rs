@@ -116,6 +116,7 @@ impl Case {
             error_details: Vec::new(),
             verified_bytes: None,
             corruption: None,
+            witness: None,
             rpc: None,
             agents: Vec::new(),
             start: None,

@@ -68,6 +68,7 @@ pub(crate) fn job(group: &str) -> Job {
         cache: CacheControl::Keep,
         hook: None,
         max_errors: 1,
+        ledgers: None,
         trace: false,
         sampling: None,
         collect: Vec::new(),

@@ -455,8 +455,14 @@ impl<A: Above> Running<'_, A> {
             }
             Instruction::Go(step) => {
                 let members = self.stage.go(Point::Step(step));
-                if step == Step::Measured && !members.is_empty() {
-                    self.tell(Some(Edge::End));
+                let edge = match step {
+                    Step::Measured => Some(Edge::End),
+                    // All wait until it has been done.
+                    Step::Cut => Some(Edge::Cut),
+                    _ => None,
+                };
+                if edge.is_some() && !members.is_empty() {
+                    self.tell(edge);
                 }
                 for index in members {
                     self.parts[index].instructor.send(order);

@@ -7,6 +7,7 @@ use benchmaster_record::recording::{
     AgentRecording, ClockFacts, Collected, FilesetFacts, HostSamples, HostUse, PhaseTiming, Recording,
     ReplayFacts, RpcSource, StartFacts,
 };
+use benchmaster_record::witness::Witness;
 use benchmaster_workload::conduct::Share;
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +112,7 @@ impl Gathered {
             error_details: all.iter().flat_map(|r| &r.error_details).take(MOST_DETAILS).cloned().collect(),
             corruption: all.iter().find_map(|recording| recording.corruption.clone()),
             verified_bytes: all.iter().filter_map(|recording| recording.verified_bytes).reduce(|a, b| a + b),
+            witness: all.iter().filter_map(|recording| recording.witness.clone()).reduce(Witness::and),
             replay: all.iter().filter_map(|recording| recording.replay.clone()).reduce(ReplayFacts::and),
             workload: first.workload.clone(),
             cut_reason: first.cut_reason.clone(),

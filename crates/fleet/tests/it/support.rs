@@ -60,6 +60,7 @@ pub(crate) fn job(workload: &str) -> Job {
         cache: CacheControl::Keep,
         hook: None,
         max_errors: 10,
+        ledgers: None,
         trace: false,
         sampling: None,
         collect: Vec::new(),

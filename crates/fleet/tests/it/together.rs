@@ -144,6 +144,7 @@ fn job(workload: &str) -> Job {
         cache: CacheControl::Keep,
         hook: None,
         max_errors: 10,
+        ledgers: None,
         trace: false,
         sampling: None,
         collect: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use benchmaster_record::model::{
-    Claim, FilePick, Group, OffsetPick, OperationKind, Repeat, RepeatFor, Step, Until, Workload,
+    Claim, FilePick, Group, OffsetPick, OperationKind, Repeat, RepeatFor, Step, Until, Verify, Workload,
 };
 use benchmaster_units::{ByteSize, TimeSpan};
 
@@ -77,7 +77,7 @@ pub(super) fn workloads(
         groups,
         until,
         warm_up: TimeSpan(Duration::from_nanos(ramp)),
-        verify,
+        verify: verify.into(),
         trace: parts.iter().any(|part| part.spec.trace),
         claims,
     };
@@ -239,7 +239,7 @@ fn read_back(parts: &[Part<'_>], files: &Files) -> Option<Workload> {
         groups: groups.collect(),
         until: Until { iterations: Some(1), ..Until::default() },
         warm_up: TimeSpan::default(),
-        verify: true,
+        verify: Verify::Blocks,
         trace: false,
         claims: Claim::Cache,
     })

@@ -21,8 +21,9 @@ use super::super::services::Reached;
 use super::super::setup;
 use super::super::{RunError, RunEvent};
 use super::Runner;
+use super::failure;
 use benchmaster_diagnosis::validity::machines::LabLook;
-use benchmaster_study::settings::{self, Settings};
+use benchmaster_study::settings::{self, Launcher, Settings};
 
 /// What was measured, and what others say of it.
 pub(super) struct Executed {
@@ -75,6 +76,9 @@ impl Runner<'_> {
             },
             hook: setup::before_measuring(settings, self.set_up.mounted.as_ref()),
             max_errors: settings.run.max_errors,
+            // Where they are found again if this process is killed; agents elsewhere have directories of their own.
+            ledgers: matches!(settings.launcher(), Launcher::Threads | Launcher::Local)
+                .then(|| self.store.directory().to_owned()),
             trace: is_traced(settings, workload),
             sampling,
             collect: collect.collect(),
@@ -112,6 +116,7 @@ impl Runner<'_> {
         let (mut before, mut server_use, mut sampling, mut samples) = (None, None, None, None);
         let (mut emulation, mut arrivals) = (Ok(()), Vec::new());
         let labs = &self.labs;
+        let (mut cut, seed) = (Ok(None), job.seed);
         let (mut seen, mut look, mut in_lab) = (None, None, Ok(None));
         let recording =
             crew.perform(&reached.place, &job, settings.clients(), sink, self.request.stop, &mut |moment| {
@@ -161,12 +166,19 @@ impl Runner<'_> {
                             emulation = wired.end();
                         }
                     }
+                    Moment::Edge(Edge::Cut) => {
+                        cut = failure::cut(settings, server.as_deref(), labs, seed, self.request.stop);
+                    }
                     Moment::Progress(progress, clients) => {
                         observe(RunEvent::Progress { workload: name, progress, clients });
                     }
                 }
             });
-        let mut recording = recording?;
+        let cut = cut.map_err(|problem| CrewError::Failed(format!("the server could not be cut: {problem}")));
+        let (mut recording, cut) = (recording?, cut?);
+        if let Some(witness) = &mut recording.witness {
+            witness.cut = cut;
+        }
         emulation.map_err(RunError::from)?;
         let carried = in_lab?;
         let of_kernel = look.as_ref().and_then(|look| look.server.as_ref());

@@ -10,6 +10,7 @@ use benchmaster_record::results::{
     CheckKind, Emulator, EvidenceUnit, LabTime, ServedBy, SessionEnd, Severity, StageKind, Unit,
 };
 use benchmaster_record::samples::Kind;
+use benchmaster_record::witness::Durability;
 use jiff::Timestamp;
 use rusqlite::types::{Type, Value, ValueRef};
 use rusqlite::{Connection, Error, Result, Row, params_from_iter};
@@ -260,6 +261,7 @@ macro_rules! words {
 
 words!(
     CheckKind = "validity check",
+    Durability = "durability class",
     Emulator = "emulator",
     EvidenceUnit = "unit of evidence",
     LabTime = "time of a lab",

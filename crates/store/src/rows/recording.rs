@@ -4,9 +4,10 @@ use benchmaster_record::recording::{
     CacheAction, FilesetFacts, HostUse, IntervalStats, OperationStats, OperationStream, PartRow, PhaseTiming,
     Recording, SeriesKey, SeriesRecording, WorkerRecording, WorkerSeries,
 };
+use benchmaster_record::witness::Witness;
 use rusqlite::{Connection, Result, Row};
 
-use super::cell::{Cell, Columns, Hash, NewRow, damaged};
+use super::cell::{Cell, Columns, Hash, Json, NewRow, damaged};
 use super::{Inserted, Parts, RowError, all, hosts, insert_list, load_list, map, wire};
 
 columns! {
@@ -33,6 +34,9 @@ pub(super) fn insert_recording(connection: &Connection, row: NewRow, r: &Recordi
         .set("operations_hash", &r.operations_hash().map(Hash))
         .insert(connection, "recordings")?;
     let of = ("recording_id", id);
+    if let Some(witness) = &r.witness {
+        insert_witness(connection, id, witness)?;
+    }
     insert_list(connection, "phases", of, &r.phases)?;
     insert_list(connection, "filesets", of, &r.filesets)?;
     for (ordinal, text) in (0u32..).zip(&r.error_details) {
@@ -152,18 +156,42 @@ pub(super) fn load_recordings(connection: &Connection, run: i64, parts: Parts) -
             samples: hosts::load_samples(connection, id, parts)?,
             collected: hosts::load_collected(connection, id, parts)?,
             parts: load_parts(connection, id)?,
+            witness: load_witness(connection, id)?,
             replay: None,
         }))
     })
 }
 
-/// Results of earlier versions have none.
+/// Whether there is a table: results of earlier versions lack some.
+fn has(connection: &Connection, table: &str) -> Result<bool> {
+    let known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
+    Ok(!all(connection, known, [table], |_| Ok(()))?.is_empty())
+}
+
 fn load_parts(connection: &Connection, recording: i64) -> Result<Vec<PartRow>> {
-    let known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'parts'";
-    if all(connection, known, [], |_| Ok(()))?.is_empty() {
+    if !has(connection, "parts")? {
         return Ok(Vec::new());
     }
     load_list(connection, "parts", ("recording_id", recording))
+}
+
+fn insert_witness(connection: &Connection, recording: i64, witness: &Witness) -> Inserted {
+    let row = NewRow::default().set("recording_id", &recording).set("durability", &witness.durability());
+    let row = store!(row, witness, { blocks, names, lost, old, torn, newer });
+    row.set("details", &Json((witness.block, witness.cut.clone(), witness.broken.clone())))
+        .insert(connection, "witnesses")?;
+    Ok(())
+}
+
+fn load_witness(connection: &Connection, recording: i64) -> Result<Option<Witness>> {
+    if !has(connection, "witnesses")? {
+        return Ok(None);
+    }
+    let found = all(connection, "SELECT * FROM witnesses WHERE recording_id = ?1", [recording], |row| {
+        let Json((block, cut, broken)) = Cell::load(row, "details")?;
+        Ok(load!(row, Witness { blocks, names, lost, old, torn, newer; block, cut, broken }))
+    })?;
+    Ok(found.into_iter().next())
 }
 
 /// The series with their identifiers.

@@ -1,11 +1,12 @@
 //! Whether the clients of a treatment can be started where the study wants them.
 
 use benchmaster_record::model::{Sharing, Workload};
+use benchmaster_record::witness::CutKind;
 use benchmaster_units::TimeSpan;
 use benchmaster_workload::program::{Effect, Program};
 
 use crate::file::Reader;
-use crate::settings::{Launcher, MOST_CLIENTS, Settings, TargetKind};
+use crate::settings::{LabServer, Launcher, MOST_CLIENTS, Settings, TargetKind};
 use benchmaster_units::format::plural;
 
 /// Reports what cannot be.
@@ -134,6 +135,20 @@ pub(crate) fn check_workload(
     program: &Program,
 ) {
     let (clients, launcher) = (settings.clients(), settings.launcher());
+    let cuts =
+        settings.is_embedded() || settings.lab.as_ref().is_some_and(|lab| lab.server == LabServer::Knfsd);
+    if program.witnessed
+        && settings.run.failure != CutKind::None
+        && !cuts
+        && settings.run.failure_hook.is_none()
+    {
+        let message = format!(
+            "the workload `{name}` checks what survives a failure of the server, and nothing makes this one fail"
+        );
+        let help = "write a command in `failure_hook` of `[run]` that cuts the server's power, or kills it, and waits until it \
+                    serves again; or `failure = \"none\"`";
+        reader.error("run.failure", message, help);
+    }
     if launcher != Launcher::Threads && clients > 1 && program.verify_block.is_some() {
         let filesets = workload.filesets.iter().zip(&program.effects);
         let shared = |fileset: &benchmaster_record::model::Fileset, effect: Effect| {

@@ -34,6 +34,12 @@ pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
         "write a shell command, or leave it out",
     );
     require(
+        run.failure_hook.as_ref().is_none_or(|hook| !hook.trim().is_empty()),
+        "run.failure_hook",
+        "the `failure_hook` is empty".into(),
+        "write a shell command, or leave it out",
+    );
+    require(
         run.max_errors > 0,
         "run.max_errors",
         "with `max_errors = 0` a worker gives up before its first operation".into(),

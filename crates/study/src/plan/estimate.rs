@@ -329,7 +329,7 @@ fn filesets(treatment: &PlannedTreatment) -> Seconds {
 /// What workloads that verify read back at the end.
 fn read_back(treatment: &PlannedTreatment) -> Seconds {
     let pace = Pace::of(&treatment.settings);
-    let verified = treatment.workloads.iter().filter(|(_, workload)| workload.verify);
+    let verified = treatment.workloads.iter().filter(|(_, workload)| workload.verify.is_on());
     let each = verified.flat_map(|(_, workload)| workload.filesets.values()).map(|fileset| {
         let files = fileset.files as f64 * sets(fileset, treatment);
         pace.calls(3.0 * files, 1.0, 1.0) + pace.byte * (files * fileset.size.mean())

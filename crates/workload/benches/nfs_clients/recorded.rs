@@ -28,6 +28,7 @@ pub(crate) fn run(job: &Job) -> Result<Outcome> {
         cache: CacheControl::Keep,
         hook: None,
         max_errors: 0,
+        ledgers: std::path::Path::new("/tmp"),
         stop: &AtomicBool::new(false),
     };
     let recording = execute(&mut area, "w", &workload, &options, &mut Alone, None, &mut |_| {})?;

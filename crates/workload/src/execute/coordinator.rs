@@ -107,6 +107,10 @@ impl Coordinator<'_> {
         let host = before.until_now(clock);
         self.wire.between_phases();
         self.edge(Edge::End);
+        if self.run.program.witnessed {
+            self.conductor.meet(Step::Cut)?;
+            self.edge(Edge::Cut);
+        }
         // Tear-down.
         context.gate.open(Window { start: end, deadline: Ticks::MAX });
         Ok(Phases { window, warm_up, started_unix_ns, end, host })

@@ -46,6 +46,19 @@ impl Generations {
         (index < self.first[file as usize + 1]).then(|| &self.words[index as usize])
     }
 
+    /// The generation of block number `number` of a file that was written last, whether another write is on or not; `None`
+    /// where its content is not known.
+    pub(super) fn written(&self, file: u64, number: u32) -> Option<u32> {
+        let now = self.word(file, u64::from(number) * self.block)?.load(Ordering::Acquire);
+        (now & (LOST | EMPTY) == 0).then_some(now as u32)
+    }
+
+    /// Blocks of a file.
+    pub(super) fn blocks(&self, file: u64) -> u32 {
+        let blocks = self.first[file as usize + 1] - self.first[file as usize];
+        u32::try_from(blocks).unwrap_or(u32::MAX)
+    }
+
     /// Begins a write and gives its generation; `None` while another write is on.
     pub(super) fn begin(&self, file: u64, offset: u64) -> Option<u32> {
         let Some(word) = self.word(file, offset) else { return Some(0) };
@@ -101,6 +114,11 @@ impl Generations {
     pub(super) fn proved(&self, file: u64, offset: u64, seen: Seen) -> Option<u32> {
         (known(seen).is_some() && self.see(file, offset) == seen).then_some(seen as u32)
     }
+}
+
+/// Whether a write failed, so that nothing is known any more.
+pub(super) fn is_lost(seen: Seen) -> bool {
+    seen & LOST != 0
 }
 
 /// The generation of a state, if its content is known.

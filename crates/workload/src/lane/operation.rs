@@ -5,13 +5,14 @@ use super::position::{Position, end_of, turn_of};
 use super::{Job, Lane, Open, Outcome, WorkerContext, WorkerShared, sleep_until};
 use crate::content::{self, BLOCK};
 use crate::engine::{Engine, Files};
-use crate::files::{PathBuffer, Picked};
+use crate::files::{NameState, PathBuffer, Picked};
 use crate::model::{OffsetPick, OperationKind};
 use crate::operation_error::OperationError;
 use crate::program::Operation;
 use crate::recorder::{Spot, Timing};
 use crate::recording::StopReason;
 use benchmaster_clock::Ticks;
+use benchmaster_record::witness::Promise;
 
 /// Pause before a stream asks again for what another one holds.
 const RETRY_NS: u64 = 20_000;
@@ -67,6 +68,21 @@ pub(super) struct Transfer {
     pub(super) length: usize,
     /// Where in the buffer the data of a write are.
     pub(super) window: usize,
+}
+
+/// Closes a file, which promises its data where that flushes them.
+pub(super) async fn close<F: Files>(
+    files: &F,
+    context: &WorkerContext<'_>,
+    open: Open<F::Handle>,
+) -> Result<(), OperationError> {
+    let table = &context.tables[usize::from(open.fileset)];
+    let flushing = if table.close_flushes() { table.flushing(context.client, open.file) } else { None };
+    let result = files.close(open.handle).await;
+    if result.is_ok() {
+        table.flushed(open.file, flushing, Promise::Close);
+    }
+    result
 }
 
 impl<H> Lane<H> {
@@ -280,10 +296,13 @@ impl<H> Lane<H> {
             let soon = context.clock.after(context.clock.now(), RETRY_NS);
             engine.sleep_until(context.clock, soon).await;
         };
+        let emptied = table.before_write(open.file);
         let start = context.clock.now();
         let result = engine.write_buffer(&open.handle, &self.buffer, 0..length, offset).await;
         let end = context.clock.now();
-        claim.end(result == Ok(length));
+        let whole = result == Ok(length);
+        claim.end(whole);
+        table.after_write(context.client, open.file, emptied, (offset, length), whole.then_some(open.synced));
         if let Ok(bytes) = result {
             self.grow(context, op, offset, bytes);
         }
@@ -322,20 +341,33 @@ impl<H> Lane<H> {
             self.locked &= !(1 << slot);
             let table = &context.tables[usize::from(open.fileset)];
             self.last = Some((open.fileset, table.at(open.file)));
+            let spot = Spot::file(open.fileset, open.file);
+            let file = open.file;
             let start = clock.now();
-            let result = files.close(open.handle).await;
+            let result = close(files, context, open).await;
             let end = clock.now();
-            table.release(open.file);
-            return Done::plain(start, end, Spot::file(open.fileset, open.file), result);
+            table.release(file);
+            return Done::plain(start, end, spot, result);
         }
         let Some(open) = &self.handles[slot] else { return Done::not_open(context) };
         shared.stream.note(op.kind, open.name, u64::MAX, op.length);
-        if op.kind == OperationKind::Truncate {
-            context.tables[usize::from(open.fileset)].forget_content(open.file);
-        }
+        let table = &context.tables[usize::from(open.fileset)];
+        let promise = match op.kind {
+            OperationKind::Fsync => Some(Promise::Fsync),
+            OperationKind::Fdatasync => Some(Promise::Fdatasync),
+            OperationKind::Truncate => {
+                table.forget_content(open.file);
+                None
+            }
+            _ => None,
+        };
+        let flushing = promise.and_then(|_| table.flushing(context.client, open.file));
         let start = clock.now();
         let result = files.on_open(op.kind, &open.handle, op.lock, op.length).await;
         let end = clock.now();
+        if let (Some(promise), Ok(())) = (promise, &result) {
+            table.flushed(open.file, flushing, promise);
+        }
         match op.kind {
             OperationKind::Lock if result.is_ok() => self.locked |= 1 << slot,
             OperationKind::Unlock => self.locked &= !(1 << slot),
@@ -404,6 +436,10 @@ impl<H> Lane<H> {
             return self.open(files, context, shared, op, pick).await;
         }
         let renamed = Picked { renamed: !pick.picked.renamed, ..pick.picked };
+        let moves = op.kind == OperationKind::Unlink && op.of.is_none() || op.kind == OperationKind::Rename;
+        if moves {
+            table.name_changes(file);
+        }
         if op.kind == OperationKind::Rename {
             table.file_path(renamed, &mut self.other);
         } else {
@@ -414,8 +450,12 @@ impl<H> Lane<H> {
         let end = clock.now();
         match op.kind {
             OperationKind::Unlink if op.of.is_some() => pick.let_go(table, op.kind),
-            OperationKind::Unlink if result.is_ok() => table.set_absent(file),
+            OperationKind::Unlink if result.is_ok() => {
+                table.name_changed(file, NameState::Absent, Promise::Unlink);
+                table.set_absent(file);
+            }
             OperationKind::Rename if result.is_ok() => {
+                table.name_changed(file, NameState::of(renamed), Promise::Rename);
                 table.set_present(renamed);
                 self.last = Some((op.fileset, renamed));
             }
@@ -443,8 +483,10 @@ impl<H> Lane<H> {
             // A flow that opens into a handle in use gives the old file up. This is not an operation of the flow, but an error
             // (a network file system may report lost writes now) must not be lost.
             self.locked &= !(1 << slot);
-            context.tables[usize::from(left.fileset)].release(left.file);
-            let closed = files.close(left.handle).await;
+            let left_file = left.file;
+            let left_table = &context.tables[usize::from(left.fileset)];
+            let closed = close(files, context, left).await;
+            left_table.release(left_file);
             let now = context.clock.now();
             if closed.is_err() {
                 pick.let_go(table, op.kind);
@@ -455,10 +497,16 @@ impl<H> Lane<H> {
         // Before it is opened: what others append later may not be seen through this handle.
         let length = table.length(file);
         let creates = op.kind == OperationKind::Create;
+        if creates {
+            table.name_changes(file);
+        }
         let opened = files.open(&self.path, op.flags, creates).await;
         let end = context.clock.now();
         let result = match opened {
             Ok(handle) => {
+                if creates {
+                    table.name_changed(file, NameState::of(pick.picked), Promise::Create);
+                }
                 if pick.hold != Hold::Used {
                     table.set_used(pick.picked);
                 }
@@ -468,15 +516,25 @@ impl<H> Lane<H> {
                 let name = table.name_hash(pick.picked);
                 // What is created is to become as long as the fileset says; what is there is as long as it is.
                 let size = if creates || op.flags.truncate { table.size(file) } else { length };
-                let grows = table.keeps_lengths();
+                let (grows, synced) = (table.keeps_lengths(), op.flags.sync || op.flags.dsync);
                 let turn = turn_of(context, op, table);
                 if self.lane == 0 {
                     shared.positions[slot].set(self.first_position(op, turn, size));
                 }
                 let end = end_of(op, turn, size);
                 let fileset = op.fileset;
-                self.handles[slot] =
-                    Some(Open { handle, fileset, file, name, size, grows, end, turn, places: (0, 0) });
+                self.handles[slot] = Some(Open {
+                    handle,
+                    fileset,
+                    file,
+                    name,
+                    size,
+                    grows,
+                    synced,
+                    end,
+                    turn,
+                    places: (0, 0),
+                });
                 Ok(())
             }
             Err(error) => {

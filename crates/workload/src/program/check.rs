@@ -190,7 +190,7 @@ impl Compiler<'_> {
             let message = format!("`{}` of a symbolic link is one of its file", kind.name());
             self.error(&path, message, "remove `of`, or use `stat`, `readlink` or `unlink`");
         }
-        if of == Beside::Copy && kind == OperationKind::Open && self.workload.verify {
+        if of == Beside::Copy && kind == OperationKind::Open && self.workload.verify.is_on() {
             let message = "what a copy holds is not known when its file is written again";
             self.error(&path, message, "use `verify = false`");
         }
@@ -278,7 +278,7 @@ impl Compiler<'_> {
 
     /// The block that all reads and writes of a verified workload have in common.
     pub(super) fn verify_block(&mut self, groups: &[GroupProgram]) -> Option<usize> {
-        if !self.workload.verify {
+        if !self.workload.verify.is_on() {
             return None;
         }
         let mut block = content::BLOCK;

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::content::BLOCK;
 use crate::model::{
-    FilePick, Group, OffsetPick, OperationKind, ParameterError, Repeat, RepeatFor, Size, Step, Workload,
+    FilePick, Group, OffsetPick, OperationKind, ParameterError, Repeat, RepeatFor, Size, Step, Verify,
+    Workload,
 };
 use crate::recording::SeriesKey;
 use crate::sizes::SizeSampler;
@@ -41,6 +42,7 @@ pub(super) fn compile(workload: &Workload, access: Access) -> Result<Program, Ve
             grows: compiler.grows,
             groups,
             verify_block,
+            witnessed: workload.verify == Verify::Durability,
         })
     } else {
         Err(compiler.errors)

@@ -42,6 +42,7 @@ pub(crate) struct Bench {
     pub(crate) cache: CacheControl,
     pub(crate) hook: Option<(String, Duration)>,
     pub(crate) max_errors: u64,
+    pub(crate) ledgers: TempDir,
     pub(crate) interval: Duration,
     pub(crate) stop: AtomicBool,
     pub(crate) sink: Option<Sink>,
@@ -97,6 +98,7 @@ impl Bench {
             cache: CacheControl::Keep,
             hook: None,
             max_errors: 10,
+            ledgers: tempfile::tempdir().unwrap(),
             interval: Duration::from_secs(1),
             stop: AtomicBool::new(false),
             sink: None,
@@ -124,6 +126,7 @@ impl Bench {
             cache: self.cache,
             hook: self.hook.as_ref().map(|(command, timeout)| (command.as_str(), *timeout)),
             max_errors: self.max_errors,
+            ledgers: self.ledgers.path(),
             stop,
         };
         let sink = self.sink.as_mut().map(|sink| sink as &mut dyn TraceSink);

@@ -93,7 +93,7 @@ pub(in crate::results) fn under_way(measured: &Measured<'_>, workload: &Workload
 
 /// Whether workers wait on purpose, or do what is not timed.
 fn waits(workload: &Workload) -> bool {
-    workload.verify
+    workload.verify.is_on()
         || workload.trace
         || workload.groups.iter().any(|group| group.rate.is_some())
         || pauses(workload)

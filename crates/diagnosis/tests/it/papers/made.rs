@@ -159,6 +159,7 @@ pub fn recording(workload: &str, seconds: f64) -> Recording {
         error_details: vec![],
         verified_bytes: None,
         corruption: None,
+        witness: None,
         rpc: None,
         agents: vec![],
         start: None,
