@@ -36,7 +36,8 @@ pub struct ServerConfig {
     pub null_data: bool,
     /// Steps in which change attribute and times move (as of servers with coarse clocks); `None`: every change counts.
     pub change_granularity: Option<Duration>,
-    /// Whether [`Shared::lose_power`](crate::shared::Shared::lose_power) can lose data that is not stable.
+    /// Whether [`Loss::Power`](crate::Loss::Power) and [`Shared::lose_power`](crate::shared::Shared::lose_power) can lose data
+    /// that is not stable. Costs a copy of what each WRITE replaces until it is stable; nothing when it is off.
     pub volatile: bool,
     /// The disk that data and changes have to reach; `None`: memory is as stable as can be.
     pub disk: Option<DiskConfig>,

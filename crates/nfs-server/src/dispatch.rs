@@ -274,7 +274,7 @@ impl Request<'_> {
                 return disposition(decision);
             }
         };
-        reply.corrupt(decision.corrupt);
+        reply.falsify(&decision);
         let suffered = self.execute(program, caller, &mut session, decision.error, slot, reply);
         conversation.session = session;
         match suffered {

@@ -1,4 +1,4 @@
-//! Why a server cannot start or stop.
+//! Why a server cannot start, crash or stop.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use crate::exports::ExportError;
 use crate::snapshot::SnapshotError;
 
-/// Why a server cannot start, or cannot stop as it should.
+/// Why a server cannot start, or cannot crash or stop as it should.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// An address cannot be listened on.
@@ -25,6 +25,12 @@ pub enum ServerError {
     /// State cannot be read or written.
     #[error(transparent)]
     State(#[from] SnapshotError),
+    /// A crash that loses what no server of this configuration loses.
+    #[error("this server loses no data with the power: start it with `volatile`")]
+    Steady,
+    /// A crash of a server that was stopped.
+    #[error("the server is stopped: there is nothing to crash")]
+    Stopped,
     /// The system gives no epoll, timer, thread or the like.
     #[error("cannot start serving: {0}")]
     System(#[from] io::Error),

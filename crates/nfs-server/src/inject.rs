@@ -29,6 +29,8 @@ pub struct Decision {
     pub disconnect: bool,
     /// One byte of the data read or written, the one that this number modulo their length tells, is another one.
     pub corrupt: Option<u64>,
+    /// What the operation says to be stable is not made so.
+    pub lie: bool,
     /// The reply leaves when the disk has done this.
     pub disk: Option<Job>,
 }
@@ -42,6 +44,7 @@ impl Decision {
             drop_reply: self.drop_reply || other.drop_reply,
             disconnect: self.disconnect || other.disconnect,
             corrupt: self.corrupt.or(other.corrupt),
+            lie: self.lie || other.lie,
             disk: self.disk.or(other.disk),
         }
     }
@@ -51,6 +54,7 @@ impl Decision {
 #[derive(Debug)]
 pub struct Injector {
     rules: Vec<Active>,
+    keeps_verifier: bool,
 }
 
 #[derive(Debug)]
@@ -92,7 +96,13 @@ impl Injector {
                 }),
             }
         };
-        Self { rules: rules.into_iter().enumerate().map(active).collect() }
+        let keeps_verifier = rules.iter().any(|rule| rule.keep_verifier);
+        Self { rules: rules.into_iter().enumerate().map(active).collect(), keeps_verifier }
+    }
+
+    /// Whether the verifier of WRITE and COMMIT is the same after a crash: `keep-verifier`.
+    pub(crate) fn keeps_verifier(&self) -> bool {
+        self.keeps_verifier
     }
 
     /// Whether there is no rule at all.
@@ -109,7 +119,7 @@ impl Injector {
         }
         self.rules
             .iter()
-            .filter(|active| !active.rule.is_timer() && active.rule.matches(operation, client))
+            .filter(|active| active.rule.strikes_requests() && active.rule.matches(operation, client))
             .map(|active| active.strike(operation, bytes, now))
             .fold(Decision::default(), Decision::and)
     }
@@ -180,6 +190,7 @@ impl Active {
             drop_reply: rule.drop_reply,
             disconnect: rule.disconnect,
             corrupt,
+            lie: rule.lie,
             disk: None,
         }
     }
@@ -310,6 +321,17 @@ mod tests {
         assert_eq!(reads.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false, false]);
         assert!(reads[0] != reads[1]);
         assert!((25..75).contains(&writes.iter().flatten().count()));
+    }
+
+    #[test]
+    fn lies_strike_requests_and_a_verifier_is_kept_without_any() {
+        let injector = injector(&["COMMIT lie count=1", "* keep-verifier"]);
+        let (commit, now) = (Operation::V3(Proc3::COMMIT), Instant::now());
+        let lies: Vec<_> = (0..2).map(|_| injector.decide(commit, ONE, 0, now).lie).collect();
+        assert_eq!(lies, [true, false]);
+        assert!(!injector.decide(READ3, ONE, 0, now).lie);
+        assert!(injector.keeps_verifier());
+        assert_eq!(injector.struck()[1].1, 0);
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub mod stats;
 
 mod call;
 mod drc;
+mod lives;
 mod mailbox;
 mod memory;
 mod mount;
@@ -49,4 +50,4 @@ mod v4;
 
 pub use config::{ExportConfig, ServerConfig};
 pub use error::ServerError;
-pub use server::Server;
+pub use server::{Crash, Loss, Server};

@@ -21,6 +21,8 @@ pub(crate) enum Message {
     Close(Option<ClientIndex>),
     /// Finish.
     Stop,
+    /// Close all connections, whatever they are about.
+    Crash,
 }
 
 /// A thread's mailbox; posting wakes the thread.

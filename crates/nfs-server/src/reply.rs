@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use benchmaster_nfs_proto::xdr::{Encoder, Mark};
 
 use crate::fs::PageSlice;
+use crate::inject::Decision;
 
 /// Encoded replies (several, when one receive brought several calls) and the pages that belong into the encoder's cuts.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub struct Reply {
     scratch: Vec<PageSlice>,
     /// Which byte of the next data is to be another one.
     corrupt: Option<u64>,
+    /// The operation is to answer that something is stable, and not make it so.
+    lie: bool,
 }
 
 /// A position in a [`Reply`].
@@ -58,10 +61,15 @@ impl Reply {
         self.pages.truncate(self.encoder.cuts().len());
     }
 
-    /// The operation that is about to be executed suffers a wrong byte in its data, at `place` modulo their length;
-    /// or none.
-    pub(crate) fn corrupt(&mut self, place: Option<u64>) {
-        self.corrupt = place;
+    /// What of a decision makes the operation that is about to be executed answer or store something wrong.
+    pub(crate) fn falsify(&mut self, decision: &Decision) {
+        self.corrupt = decision.corrupt;
+        self.lie = decision.lie;
+    }
+
+    /// Whether the operation that is executed calls stable what is not.
+    pub(crate) fn lies(&mut self) -> bool {
+        std::mem::take(&mut self.lie)
     }
 
     /// Data that a WRITE brought, as they are to be stored.

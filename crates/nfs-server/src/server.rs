@@ -1,4 +1,4 @@
-//! A running server: start and stop.
+//! A running server: start, crash and stop.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{MappedRwLockReadGuard, Mutex};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::arrivals::Arrivals;
 use crate::config::ServerConfig;
 use crate::error::ServerError;
 use crate::exports::Exports;
+use crate::lives::{Lives, Present};
 use crate::mailbox::{Mailbox, Message};
 use crate::moment::Moment;
 use crate::net::{Datagrams, Listener, Worker};
@@ -23,17 +26,33 @@ use crate::stats::{ClientIndex, Report};
 /// A running server; dropping it stops it.
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    lives: Arc<Lives>,
     mailboxes: Vec<Arc<Mailbox>>,
-    stopping: Arc<Stopping>,
+    address: SocketAddr,
+    portmap: Option<SocketAddr>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Wakes the housekeeping thread for the last time.
-#[derive(Debug, Default)]
-struct Stopping {
-    stop: Mutex<bool>,
-    changed: Condvar,
+/// What goes when a server ends without notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// The process: all connections, and what it had in memory only. The server's memory stands for its disk, so all data
+    /// survive.
+    Process,
+    /// The power: besides, of data that were never called stable (WRITE with DATA_SYNC or FILE_SYNC, COMMIT) each 512 bytes are
+    /// lost or not. Needs [`ServerConfig::volatile`].
+    Power,
+}
+
+/// What a crash took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crash {
+    /// Blocks of 512 bytes that were not stable and are lost.
+    pub lost_blocks: u64,
+    /// NFSv4 clients that may reclaim what they held, during a grace period of one lease time.
+    pub known_clients: usize,
+    /// How long nothing was served.
+    pub down: Duration,
 }
 
 /// How often leases, recalls and injected disconnects are looked after.
@@ -65,63 +84,106 @@ impl Server {
             listeners.push(Listener::new(listener, mailboxes.clone())?);
             sockets.push(Datagrams::new(socket)?);
         }
-        let mut threads = Vec::new();
+        let mut workers = Vec::new();
         for (number, mailbox) in mailboxes.iter().enumerate() {
-            let first = number == 0;
-            let (listeners, sockets) = if first {
-                (std::mem::take(&mut listeners), std::mem::take(&mut sockets))
-            } else {
-                Default::default()
-            };
-            let worker = Worker::new(Arc::clone(&shared), (number, Arc::clone(mailbox)), listeners, sockets)?;
-            threads.push(spawn(format!("nfs-{number}"), move || worker.run())?);
+            // The first one listens.
+            let places = (std::mem::take(&mut listeners), std::mem::take(&mut sockets));
+            workers.push(Worker::new(Arc::clone(&shared), (number, Arc::clone(mailbox)), places)?);
         }
-        let stopping = Arc::new(Stopping::default());
-        {
-            let (shared, stopping, mailboxes) =
-                (Arc::clone(&shared), Arc::clone(&stopping), mailboxes.clone());
-            threads.push(spawn("nfs-housekeeping".into(), move || {
-                housekeeping(&shared, &stopping, &mailboxes);
+        let lives = Arc::new(Lives::new(shared));
+        let mut threads = Vec::new();
+        for (number, (worker, mailbox)) in workers.into_iter().zip(&mailboxes).enumerate() {
+            let (mailbox, mut worker, mut places) = (Arc::clone(mailbox), Some(worker), Default::default());
+            threads.push(spawn(&lives, format!("nfs-{number}"), move |present| {
+                let worker = match worker.take() {
+                    Some(worker) => worker,
+                    None => {
+                        let (shared, place) = (Arc::clone(&present.shared), (number, Arc::clone(&mailbox)));
+                        Worker::new(shared, place, std::mem::take(&mut places))?
+                    }
+                };
+                places = worker.run()?;
                 Ok(())
             })?);
         }
-        {
-            let shared = Arc::clone(&shared);
-            threads.push(spawn("nfs-callbacks".into(), move || {
-                shared.callbacks.run(&shared.state, shared.instance, |effects| shared.apply(effects))
-            })?);
-        }
-        Ok(Self { shared, mailboxes, stopping, threads: Mutex::new(threads) })
+        let posts = mailboxes.clone();
+        threads.push(spawn(&lives, "nfs-housekeeping".into(), move |present| {
+            housekeeping(present, &posts);
+            Ok(())
+        })?);
+        threads.push(spawn(&lives, "nfs-callbacks".into(), |Present { shared, .. }| {
+            shared.callbacks.run(&shared.state, shared.instance, |effects| shared.apply(effects))
+        })?);
+        Ok(Self { lives, mailboxes, address, portmap: portmap_address, threads: Mutex::new(threads) })
     }
 
     /// Address on which it listens.
     pub fn address(&self) -> SocketAddr {
-        self.shared.address
+        self.address
     }
 
     /// Where it answers as portmapper.
     pub fn portmap_address(&self) -> Option<SocketAddr> {
-        self.shared.portmap
+        self.portmap
     }
 
-    /// What its threads share.
-    pub fn shared(&self) -> &Shared {
-        &self.shared
+    /// What its threads share. A [crash](Server::crash) waits until it is dropped.
+    pub fn shared(&self) -> MappedRwLockReadGuard<'_, Shared> {
+        self.lives.shared()
     }
 
-    /// Everything counted so far.
+    /// Everything counted so far, crashes or not.
     pub fn report(&self) -> Report {
-        self.shared.report()
+        self.shared().report()
     }
 
     /// When the first requests of connections came.
-    pub fn arrivals(&self) -> &Arrivals {
-        &self.shared.arrivals
+    pub fn arrivals(&self) -> MappedRwLockReadGuard<'_, Arrivals> {
+        MappedRwLockReadGuard::map(self.shared(), |shared| &shared.arrivals)
     }
 
     /// Closes all connections, or those of a client, as an injected disconnect does.
     pub fn disconnect(&self, client: Option<ClientIndex>) {
         disconnect(&self.mailboxes, client);
+    }
+
+    /// Ends the server without notice and starts it again, at the same addresses: when it returns, clients can connect. All
+    /// connections are closed, replies that did not leave are lost, and what servers forget in a restart is forgotten:
+    /// opens, locks, delegations, sessions, caches of replies, files without a name. Files, and the names of NFSv4 clients, are
+    /// as on stable storage; the write verifier changes. Statistics and rules of injection are the experimenter's and go on.
+    ///
+    /// `seed` draws which blocks are lost with the [power](Loss::Power).
+    ///
+    /// # Errors
+    /// [`ServerError::Steady`] when data cannot be lost as configured, [`ServerError::Stopped`] after [`Server::stop`], and
+    /// [`ServerError::System`] when the system gives no descriptor.
+    pub fn crash(&self, loss: Loss, seed: u64) -> Result<Crash, ServerError> {
+        if loss == Loss::Power && !self.shared().config.volatile {
+            return Err(ServerError::Steady);
+        }
+        // One after the other, and none beside a stop.
+        let threads = self.threads.lock();
+        if threads.is_empty() {
+            return Err(ServerError::Stopped);
+        }
+        let began = Instant::now();
+        self.lives.interrupt(|| {
+            self.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Crash));
+            self.shared().callbacks.stop();
+        });
+        let changed = self.lives.change(|shared| {
+            let now = Moment::now();
+            let mut random = ChaCha8Rng::seed_from_u64(seed);
+            let lost_blocks = match loss {
+                Loss::Process => 0,
+                Loss::Power => shared.lose_power(now.wall, &mut || random.next_u64()),
+            };
+            let known_clients = shared.restart(boot(), now.instant)?;
+            Ok(Crash { lost_blocks, known_clients, down: began.elapsed() })
+        });
+        // Whatever came of it: it serves again.
+        self.lives.resume();
+        changed
     }
 
     /// Stops: finishes the requests in hand, closes all connections, and writes the state where that was asked for. A
@@ -131,19 +193,20 @@ impl Server {
         if threads.is_empty() {
             return Ok(());
         }
-        self.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Stop));
-        *self.stopping.stop.lock() = true;
-        self.stopping.changed.notify_all();
-        self.shared.callbacks.stop();
+        self.lives.end(|| {
+            self.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Stop));
+            self.shared().callbacks.stop();
+        });
         for thread in threads {
             if thread.join().is_err() {
                 log::error!("a thread of the server panicked");
             }
         }
-        if let Some(path) = &self.shared.config.state {
-            let clients = self.shared.state.clients().clients().known_clients();
-            let meta = Meta { instance: self.shared.instance, clients };
-            snapshot::save(path, &self.shared.exports, &meta)?;
+        let shared = self.shared();
+        if let Some(path) = &shared.config.state {
+            let clients = shared.state.clients().clients().known_clients();
+            let meta = Meta { instance: shared.instance, clients };
+            snapshot::save(path, &shared.exports, &meta)?;
         }
         Ok(())
     }
@@ -177,8 +240,7 @@ fn bind(address: SocketAddr) -> Result<(TcpListener, UdpSocket), ServerError> {
 /// The exports and who the server is: from the state file, or new.
 fn load(config: &ServerConfig) -> Result<(Exports, Identity), ServerError> {
     let now = Moment::now().wall;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let boot = since.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(44);
+    let boot = boot();
     let kept = match &config.state {
         Some(path) => snapshot::load(path, config, now)?,
         None => None,
@@ -194,23 +256,36 @@ fn load(config: &ServerConfig) -> Result<(Exports, Identity), ServerError> {
     })
 }
 
-fn spawn(
-    name: String,
-    body: impl FnOnce() -> io::Result<()> + Send + 'static,
-) -> Result<JoinHandle<()>, ServerError> {
-    let body = move || {
-        if let Err(error) = body() {
-            log::error!("a thread of the server ended: {error}");
-        }
-    };
-    Ok(thread::Builder::new().name(name).spawn(body)?)
+/// A number that no other start of a server has.
+fn boot() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(44)
 }
 
-fn housekeeping(shared: &Shared, stopping: &Stopping, mailboxes: &[Arc<Mailbox>]) {
-    let mut stop = stopping.stop.lock();
-    while !*stop {
-        stopping.changed.wait_for(&mut stop, TICK);
-        let now = Instant::now();
+/// A thread that carries `body` out in each life of the server.
+fn spawn(
+    lives: &Arc<Lives>,
+    name: String,
+    mut body: impl FnMut(&Present) -> io::Result<()> + Send + 'static,
+) -> Result<JoinHandle<()>, ServerError> {
+    let lives = Arc::clone(lives);
+    let mut present = lives.enter();
+    let lives_of_it = move || {
+        while let Some(now) = present.take() {
+            if let Err(error) = body(&now) {
+                log::error!("a thread of the server ended: {error}");
+                return;
+            }
+            drop(now);
+            present = lives.enter();
+        }
+    };
+    Ok(thread::Builder::new().name(name).spawn(lives_of_it)?)
+}
+
+fn housekeeping(present: &Present, mailboxes: &[Arc<Mailbox>]) {
+    while present.lasts(TICK) {
+        let (shared, now) = (&present.shared, Instant::now());
         shared.tick(now);
         for client in shared.injector.disconnects_due(now) {
             disconnect(mailboxes, client);

@@ -88,9 +88,7 @@ impl Shared {
             exports,
             state: State::new(&config, identity.boot, started, identity.known_clients),
             callbacks: Callbacks::new(config.lease)?,
-            disk: config
-                .disk
-                .map(|disk| Disk::new(disk, config.export, config.threads.max(1), config.seed, started)),
+            disk: disk(&config, started),
             injector: Injector::new(config.rules.clone(), config.seed),
             statistics: Statistics::new(config.threads + 1),
             arrivals: Arrivals::default(),
@@ -125,15 +123,31 @@ impl Shared {
     }
 
     /// The server after a restart that kept its files and the names of its clients: what was only in memory is forgotten.
-    pub fn restarted(self, boot: u64, now: Instant) -> io::Result<Self> {
-        let mut known_clients = self.state.clients().clients().known_clients();
+    ///
+    /// # Errors
+    /// When the kernel has no descriptors left.
+    pub fn restarted(mut self, boot: u64, now: Instant) -> io::Result<Self> {
+        self.restart(boot, now)?;
+        Ok(self)
+    }
+
+    /// Forgets what was only in memory; statistics and rules of injection go on. Returns how many clients may reclaim.
+    pub(crate) fn restart(&mut self, boot: u64, now: Instant) -> io::Result<usize> {
+        let config = &self.config;
+        self.callbacks = Callbacks::new(config.lease)?;
+        let mut known = self.state.clients().clients().known_clients();
         if is_broken(Mutant::RestartForgetsClients) {
-            known_clients.clear();
+            known.clear();
         }
-        let identity = Identity { instance: self.instance, boot, known_clients };
-        let mut restarted = Self::new(self.config, self.exports, identity, self.address, self.portmap, now)?;
-        restarted.lock_callbacks = self.lock_callbacks;
-        Ok(restarted)
+        let clients = known.len();
+        self.state = State::new(config, boot, now, known);
+        self.exports.list().iter().for_each(|export| export.fs.forget_holds());
+        self.disk = disk(config, now);
+        self.replies = ReplyCache::new(config.memory);
+        self.mounts = Mounts::default();
+        self.shares = Shares::default();
+        self.boot = boot;
+        Ok(clients)
     }
 
     /// The power goes: of data that is not stable each sector of 512 bytes is lost or not, as `random` has it. Returns how
@@ -144,7 +158,10 @@ impl Shared {
 
     /// Verifier of WRITE and COMMIT: tells clients when data that were not stable may have been lost.
     pub(crate) fn write_verifier(&self) -> [u8; 8] {
-        if is_broken(Mutant::SameVerifier) { [7; 8] } else { self.boot.to_be_bytes() }
+        if self.injector.keeps_verifier() || is_broken(Mutant::SameVerifier) {
+            return u64::from(self.instance).to_be_bytes();
+        }
+        self.boot.to_be_bytes()
     }
 
     /// What is to be done about ten times a second: leases, recalls, locks that are not wanted any more, the disk.
@@ -178,4 +195,9 @@ impl Shared {
         let disk = self.disk.as_ref().map(|disk| disk.report(Instant::now()));
         Report { disk, ..self.statistics.report(self.started.elapsed(), state, self.injector.struck()) }
     }
+}
+
+/// The disk behind the files.
+fn disk(config: &ServerConfig, now: Instant) -> Option<Disk> {
+    config.disk.map(|disk| Disk::new(disk, config.export, config.threads.max(1), config.seed, now))
 }

@@ -28,7 +28,8 @@ Examples:
 
 Rules of --inject: OPERATION ACTION... [CONDITION...]
   OPERATION   a procedure or operation (READ, OPEN, SETATTR, COMPOUND, ...) in every version, or * for every call
-  ACTION      delay=TIME, error=NAME, drop-reply, disconnect, bandwidth=RATE
+  ACTION      delay=TIME, error=NAME, drop-reply, disconnect, bandwidth=RATE, corrupt, lie (COMMIT, WRITE),
+              stall=TIME, keep-verifier (with `*`)
   CONDITION   p=NUMBER (probability), client=N (in order of arrival, from 1), count=N (no more than N times),
               every=TIME (with `* disconnect`: closes all connections so often)")]
 pub(crate) struct ServeArgs {

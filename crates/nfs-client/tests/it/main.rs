@@ -5,6 +5,7 @@
 
 mod support;
 
+mod crash;
 mod ganesha;
 mod hostile;
 mod injection;

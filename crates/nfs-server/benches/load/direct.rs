@@ -64,6 +64,7 @@ fn thread(server: &Server, mut prepared: Prepared, start: &Barrier, stop: &Atomi
     // As if it had come on the connection that made it ready.
     let connection = ConnectionId(prepared.stream.local_addr()?.port().into());
     let peer = Peer { connection, address, local: server.address(), outbox: Some(Arc::default()) };
+    let shared = server.shared();
     let (mut conversation, mut reply, mut calls) = (Conversation::default(), Reply::new(), Encoder::new());
     start.wait();
     let (mut found, cpu, sleeps) = (Direct::default(), cpu_time(), sleeps()?);
@@ -76,8 +77,7 @@ fn thread(server: &Server, mut prepared: Prepared, start: &Barrier, stop: &Atomi
             let (message, after) = after.split_at(length);
             rest = after;
             let begin = reply.encoder.buffer().len();
-            let handled =
-                dispatch::handle(server.shared(), &peer, &mut conversation, message, &mut reply, now);
+            let handled = dispatch::handle(&shared, &peer, &mut conversation, message, &mut reply, now);
             ensure!(handled == Disposition::Send, "{handled:?}");
             // The status is behind the header of an accepted reply.
             let front = reply.encoder.buffer().get(begin..begin + 28);

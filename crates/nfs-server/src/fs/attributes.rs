@@ -146,6 +146,25 @@ impl FileSystem {
     }
 }
 
+impl FileSystem {
+    /// Ends all [holds](FileSystem::hold): whoever had them is forgotten.
+    pub(crate) fn forget_holds(&self) {
+        for ino in 1..self.table.end() {
+            let Some(node) = self
+                .table
+                .peek(ino)
+                .filter(|inode| inode.holds > 0)
+                .map(|inode| Node { ino, generation: inode.generation })
+            else {
+                continue;
+            };
+            let Ok(mut inode) = self.table.write(node) else { continue };
+            inode.holds = 0;
+            drop(self.free_if_gone(ino, inode));
+        }
+    }
+}
+
 /// Whether `who` may set all of that.
 fn may_set(
     inode: &Inode,

@@ -56,13 +56,20 @@ impl Volatile {
         let Some(unstable) = files.get_mut(&file) else { return };
         unstable.size = unstable.size.max(range.end);
         for sector in sectors(range) {
-            let Some(old) = unstable.sectors.get_mut(&sector) else { continue };
             let begin = sector * SECTOR;
+            if range.start <= begin && range.end >= (begin + SECTOR).min(content.size) {
+                unstable.sectors.remove(&sector);
+                continue;
+            }
+            let Some(old) = unstable.sectors.get_mut(&sector) else { continue };
             let part = range.start.max(begin)..range.end.min(begin + SECTOR);
             let new = bytes(content, part.clone());
             let at = (part.start - begin) as usize;
             old.resize(old.len().max(at + new.len()), 0);
             old[at..at + new.len()].copy_from_slice(&new);
+        }
+        if unstable.sectors.is_empty() && unstable.size == content.size {
+            files.remove(&file);
         }
     }
 
@@ -130,8 +137,8 @@ impl FileSystem {
                         size = size.max(end);
                         continue;
                     }
-                    lost += 1;
                     old.resize(end.saturating_sub(begin) as usize, 0);
+                    lost += u64::from(bytes(content, begin..end) != old);
                     content.overwrite(begin, &old);
                 }
                 content.resize(size);

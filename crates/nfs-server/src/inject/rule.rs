@@ -31,6 +31,8 @@ pub struct Rule {
     pub(super) drop_reply: bool,
     pub(super) disconnect: bool,
     pub(super) corrupt: bool,
+    pub(super) lie: bool,
+    pub(super) keep_verifier: bool,
 }
 
 /// An error by version; `None` where the version has no such code.
@@ -84,6 +86,11 @@ impl Rule {
     /// Whether the rule strikes by the clock, and not with a request: `disconnect every=`.
     pub(super) fn is_timer(&self) -> bool {
         self.every.is_some() && self.stall.is_none()
+    }
+
+    /// Whether the rule strikes requests: not by the clock, nor how the server is as a whole.
+    pub(super) fn strikes_requests(&self) -> bool {
+        !self.is_timer() && !self.keep_verifier
     }
 
     /// Whether the rule concerns this operation of this client.
@@ -181,10 +188,13 @@ impl Rule {
             ("drop-reply", None) => self.drop_reply = true,
             ("disconnect", None) => self.disconnect = true,
             ("corrupt", None) => self.corrupt = true,
+            ("lie", None) => self.lie = true,
+            ("keep-verifier", None) => self.keep_verifier = true,
             _ => {
                 return Err(format!(
                     "unknown word `{word}`; actions are delay=TIME, stall=TIME, error=NAME, drop-reply, \
-                     disconnect, bandwidth=RATE, corrupt, conditions p=NUMBER, client=N, count=N, after=N, every=TIME"
+                     disconnect, bandwidth=RATE, corrupt, lie, keep-verifier, conditions p=NUMBER, client=N, count=N, after=N, \
+                     every=TIME"
                 ));
             }
         }
@@ -192,11 +202,20 @@ impl Rule {
     }
 
     fn check(&self) -> Result<(), String> {
+        if self.keep_verifier {
+            return self.check_keep_verifier();
+        }
         let acts = self.delay.is_some() || self.bandwidth.is_some() || self.error.is_some();
-        if !acts && self.stall.is_none() && !self.drop_reply && !self.disconnect && !self.corrupt {
+        if !acts && self.stall.is_none() && !self.drop_reply && !self.disconnect && !self.falsifies() {
             return Err(
-                "has no action; add delay=, stall=, error=, bandwidth=, drop-reply, disconnect or corrupt"
+                "has no action; add delay=, stall=, error=, bandwidth=, drop-reply, disconnect, corrupt, \
+                        lie or keep-verifier"
                     .into(),
+            );
+        }
+        if self.lie && !matches!(self.operation.as_deref(), Some("WRITE" | "COMMIT")) {
+            return Err(
+                "`lie` is about data that are called stable; write `WRITE` or `COMMIT` before it".into()
             );
         }
         if self.corrupt && !matches!(self.operation.as_deref(), Some("READ" | "READ_PLUS" | "WRITE")) {
@@ -209,7 +228,7 @@ impl Rule {
             return self.check_stall(stall, acts);
         }
         if self.every.is_some()
-            && (!self.disconnect || acts || self.drop_reply || self.corrupt || self.probability.is_some())
+            && (!self.disconnect || acts || self.drop_reply || self.falsifies() || self.probability.is_some())
         {
             return Err("`every` goes with `disconnect` or `stall` alone; use p= for the others".into());
         }
@@ -224,8 +243,21 @@ impl Rule {
         Ok(())
     }
 
+    /// Whether it makes what is stored or answered wrong.
+    fn falsifies(&self) -> bool {
+        self.corrupt || self.lie
+    }
+
+    fn check_keep_verifier(&self) -> Result<(), String> {
+        let alone = Self { text: self.text.clone(), keep_verifier: true, ..Self::default() };
+        if *self == alone {
+            return Ok(());
+        }
+        Err("`keep-verifier` is about the server, not about requests; write `* keep-verifier` as a rule of its own".into())
+    }
+
     fn check_stall(&self, stall: Duration, acts: bool) -> Result<(), String> {
-        let alone = !acts && !self.drop_reply && !self.disconnect && !self.corrupt;
+        let alone = !acts && !self.drop_reply && !self.disconnect && !self.falsifies();
         if !alone || self.probability.is_some() || self.count.is_some() || self.after > 0 {
             return Err(
                 "`stall` goes with `every=` and `client=` alone; write the rest as a rule of its own".into(),
@@ -262,6 +294,9 @@ mod tests {
             "WRITE corrupt p=0.0001",
             "* stall=1s every=5s",
             "READ delay=2ms after=1000",
+            "COMMIT lie",
+            "WRITE lie p=0.01",
+            "* keep-verifier",
         ] {
             assert_eq!(text.parse::<Rule>().unwrap().to_string(), text);
         }
@@ -287,6 +322,10 @@ mod tests {
         assert!(error("READ disconnect every=1s").contains("write `*`"));
         assert!(error("* disconnect every=0s").contains("greater than zero"));
         assert!(error("OPEN corrupt").contains("changes data"));
+        assert!(error("READ lie").contains("`WRITE` or `COMMIT`"));
+        assert!(error("COMMIT lie every=1s").contains("goes with `disconnect`"));
+        assert!(error("COMMIT keep-verifier").contains("`* keep-verifier`"));
+        assert!(error("* keep-verifier p=0.5").contains("rule of its own"));
         assert!(error("READ jump").contains("unknown word `jump`"));
     }
 

@@ -58,6 +58,9 @@ const LISTENER: u64 = u64::MAX - 8;
 /// and datagram sockets from here.
 const DATAGRAM: u64 = u64::MAX - 16;
 
+/// Where a thread listens: for connections, and for datagrams.
+pub(crate) type Places = (Vec<Listener>, Vec<Datagrams>);
+
 #[derive(Debug)]
 pub(crate) struct Worker {
     shared: Arc<Shared>,
@@ -108,8 +111,7 @@ impl Worker {
     pub(crate) fn new(
         shared: Arc<Shared>,
         (number, mailbox): (usize, Arc<Mailbox>),
-        listeners: Vec<Listener>,
-        sockets: Vec<Datagrams>,
+        (listeners, sockets): Places,
     ) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
@@ -144,8 +146,8 @@ impl Worker {
         })
     }
 
-    /// Serves until [`Message::Stop`].
-    pub(crate) fn run(mut self) -> io::Result<()> {
+    /// Serves until [`Message::Stop`] or [`Message::Crash`]. Returns where it listened, for the next life.
+    pub(crate) fn run(mut self) -> io::Result<Places> {
         let mut events: Vec<Event> = Vec::with_capacity(256);
         loop {
             events.clear();
@@ -158,7 +160,7 @@ impl Worker {
                 match event.data.u64() {
                     MAILBOX => {
                         if self.open_mail() {
-                            return Ok(());
+                            return Ok((self.listeners, self.sockets));
                         }
                     }
                     TIMER => self.release_delayed(),
@@ -175,8 +177,9 @@ impl Worker {
         }
     }
 
-    /// Whether it is time to stop.
+    /// Whether it is time to end.
     fn open_mail(&mut self) -> bool {
+        let mut ends = false;
         for message in self.mailbox.take() {
             match message {
                 Message::Serve(socket, address) => self.serve(socket, address),
@@ -194,11 +197,19 @@ impl Worker {
                 }
                 Message::Stop => {
                     self.finish();
-                    return true;
+                    ends = true;
+                }
+                Message::Crash => {
+                    self.close_all();
+                    // What is on its way was sent to a machine that is off.
+                    self.sockets
+                        .iter()
+                        .for_each(|socket| while socket.receive(&mut self.buffer).is_some() {});
+                    ends = true;
                 }
             }
         }
-        false
+        ends
     }
 
     /// Gives clients a moment to take the replies that wait, then closes all connections.
@@ -215,6 +226,10 @@ impl Worker {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+        self.close_all();
+    }
+
+    fn close_all(&mut self) {
         (0..self.connections.len()).for_each(|index| self.close(index));
     }
 

@@ -64,7 +64,10 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>) -> Result<(), Stop
     }
     let changed = fs.write(call.who, node, args.offset.into(), &call.reply.stored(data), call.now.wall)?;
     let (len, grew) = (data.len() as u64, changed.after.size > changed.before.size);
-    let stability = Stability::File;
+    let stability = if call.reply.lies() { Stability::Memory } else { Stability::File };
+    if stability > Stability::Memory {
+        fs.settle(node, args.offset.into()..u64::from(args.offset) + len);
+    }
     call.on_disk(|| Access::Write { file: id, offset: args.offset.into(), len, stability, grew });
     call.ok2(&fattr(id.export, &changed.after))
 }

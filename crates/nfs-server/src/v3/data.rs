@@ -52,6 +52,7 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>) -> Result<(), Nfss
     let changed = fs.write(call.who, node, args.offset, &call.reply.stored(data), call.now.wall)?;
     let (len, grew) = (data.len() as u64, changed.after.size > changed.before.size);
     let stability = match args.stable {
+        _ if call.reply.lies() => Stability::Memory,
         StableHow::Unstable => Stability::Memory,
         StableHow::DataSync => Stability::Data,
         _ => Stability::File,
@@ -76,8 +77,10 @@ pub(super) fn commit(call: &mut Call<'_>, args: CommitArgs<'_>) -> Result<(), Nf
         return Err(Nfsstat3::INVAL);
     }
     let (fs, node) = call.server.exports.file(id)?;
-    fs.commit(node);
-    call.on_disk(|| Access::Commit { file: id });
+    if !call.reply.lies() {
+        fs.commit(node);
+        call.on_disk(|| Access::Commit { file: id });
+    }
     let file_wcc = WccData { before: None, after: call.post_op(id, &attr) };
     call.ok(&CommitOk { file_wcc, verf: call.server.write_verifier() })
 }

@@ -166,7 +166,7 @@ fn injected(c: &mut Compound<'_>, opnum: Opnum) -> Option<Nfsstat4> {
     let operation = Operation::V4(opnum);
     let decision = c.server.injector.decide(operation, c.host, c.bulk, c.now.instant);
     c.injected = c.injected.and(decision);
-    c.reply.corrupt(decision.corrupt);
+    c.reply.falsify(&decision);
     decision.error.map(Nfsstat4)
 }
 

@@ -40,6 +40,7 @@ pub(crate) fn write(c: &mut Compound<'_>, args: WriteArgs<'_>) -> OpResult {
     let changed = fs.write(c.who, node, args.offset, &c.reply.stored(data), c.now.wall)?;
     let (len, grew) = (data.len() as u64, changed.after.size > changed.before.size);
     let stability = match args.stable {
+        _ if c.reply.lies() => Stability::Memory,
         StableHow4::Unstable => Stability::Memory,
         StableHow4::DataSync => Stability::Data,
         _ => Stability::File,
@@ -58,8 +59,10 @@ pub(crate) fn commit(c: &mut Compound<'_>, _: CommitArgs) -> OpResult {
     let file = c.file()?;
     let (fs, node, attr) = c.look(file)?;
     check_kind(attr.kind)?;
-    fs.commit(node);
-    c.on_disk(|| Access::Commit { file });
+    if !c.reply.lies() {
+        fs.commit(node);
+        c.on_disk(|| Access::Commit { file });
+    }
     c.answer(&CommitOk { writeverf: c.write_verifier() })
 }
 
