@@ -8,6 +8,7 @@
 pub mod adaptive;
 pub mod compare;
 pub mod derived;
+mod durability;
 pub mod experiment;
 pub mod headline;
 pub mod load;
@@ -17,6 +18,7 @@ pub mod schedule;
 mod starts;
 mod summary;
 
+pub use durability::durability;
 pub use runs::{Estimate, counts, is_invalid};
 pub use starts::{Starts, starts};
 pub use summary::{

@@ -1,5 +1,7 @@
 //! The durability witness: what a server or file system said is stable, and what was there after a cut.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +100,8 @@ pub struct Witness {
     pub torn: u64,
     /// Blocks with newer content than what was promised, which is allowed; some of it in part.
     pub newer: u64,
+    /// How many promises of each kind were broken.
+    pub by: BTreeMap<Promise, u64>,
     /// The first that were broken.
     pub broken: Vec<Broken>,
 }
@@ -138,6 +142,9 @@ impl Witness {
         self.old += other.old;
         self.torn += other.torn;
         self.newer += other.newer;
+        for (promise, count) in other.by {
+            *self.by.entry(promise).or_default() += count;
+        }
         self.broken.extend(other.broken);
         self.broken.truncate(Self::MOST_BROKEN);
         self

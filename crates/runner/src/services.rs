@@ -13,6 +13,8 @@ use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::results::{NetworkAchieved, NetworkRecord, ServiceRecord};
 use benchmaster_workload::target::{NfsTarget, Target};
 
+use benchmaster_record::witness::CutKind;
+
 use super::RunError;
 use super::network::{Networks, Wanted, nanos, relay_record, wanted};
 use benchmaster_study::settings::{SERVER, ServerSettings, Settings, TargetKind};
@@ -47,10 +49,19 @@ pub(super) struct Reached {
 #[derive(Debug)]
 struct Embedded {
     settings: ServerSettings,
+    /// Whether it can lose what is not stable.
+    volatile: bool,
     export: String,
     /// The network whose server it is.
     network: Option<usize>,
     server: Arc<Server>,
+}
+
+impl Embedded {
+    /// Whether it is as a treatment wants it, wherever it is.
+    fn is_for(&self, settings: &Settings) -> bool {
+        self.settings == settings.server && self.volatile == is_volatile(settings)
+    }
 }
 
 #[derive(Debug)]
@@ -68,7 +79,7 @@ impl Services {
             if embedded { options.to_string().replacen("127.0.0.1", SERVER, 1) } else { options.to_string() };
         let (network, relayed) = self.network(settings)?;
         if embedded {
-            let address = self.server(&settings.server, &options, network)?.address();
+            let address = self.server(settings, &options, network)?.address();
             (options.host, options.port) = (address.ip().to_string(), Some(address.port()));
         }
         // Files of one user may not be another's to change; servers of different networks have the same address.
@@ -129,14 +140,13 @@ impl Services {
     /// The server with these settings, started if there is none yet.
     fn server(
         &mut self,
-        settings: &ServerSettings,
+        settings: &Settings,
         options: &MountOptions,
         network: Option<usize>,
     ) -> Result<&Server, RunError> {
         let export = export_of(options);
-        let same = |known: &Embedded| {
-            known.settings == *settings && known.export == export && known.network == network
-        };
+        let same =
+            |known: &Embedded| known.is_for(settings) && known.export == export && known.network == network;
         let index = match self.servers.iter().position(same) {
             Some(index) => index,
             None => {
@@ -153,8 +163,9 @@ impl Services {
                     }
                     None => Server::start(config)?,
                 };
-                let (settings, server) = (settings.clone(), Arc::new(server));
-                self.servers.push(Embedded { settings, export, network, server });
+                let (settings, volatile) = (settings.server.clone(), is_volatile(settings));
+                let server = Arc::new(server);
+                self.servers.push(Embedded { settings, volatile, export, network, server });
                 self.servers.len() - 1
             }
         };
@@ -164,9 +175,7 @@ impl Services {
     /// Whether another server is in the lab's network than a treatment wants.
     pub(super) fn has_other_in_lab(&self, settings: &Settings) -> bool {
         let same = |known: &Embedded| {
-            settings.is_embedded()
-                && known.settings == settings.server
-                && known.export == lab_export(settings)
+            settings.is_embedded() && known.is_for(settings) && known.export == lab_export(settings)
         };
         self.lab.as_ref().is_some_and(|known| !same(known))
     }
@@ -181,13 +190,14 @@ impl Services {
             return Ok(());
         }
         let export = lab_export(settings);
-        let mut config = config(&settings.server, &export)?;
+        let mut config = config(settings, &export)?;
         let address = benchmaster_lab::network::server_address();
         config.listen = (address, NFS_PORT).into();
         config.portmap = Some((address, PORTMAP_PORT).into());
         let server = namespace.run(|| Server::start(config)).map_err(NetworkError::from)??;
-        let (settings, server) = (settings.server.clone(), Arc::new(server));
-        self.lab = Some(Embedded { settings, export, network: None, server });
+        let (volatile, server) = (is_volatile(settings), Arc::new(server));
+        self.lab =
+            Some(Embedded { settings: settings.server.clone(), volatile, export, network: None, server });
         Ok(())
     }
 
@@ -226,9 +236,8 @@ impl Services {
         let TargetKind::Embedded(_) = settings.target.kind() else { return None };
         let options = settings.target.mount_options("127.0.0.1").ok().flatten()?;
         let export = export_of(&options);
-        let same = |known: &&Embedded| {
-            known.settings == settings.server && known.export == export && known.network == network
-        };
+        let same =
+            |known: &&Embedded| known.is_for(settings) && known.export == export && known.network == network;
         Some(&self.servers.iter().find(same)?.server)
     }
 
@@ -282,9 +291,16 @@ fn export_of(options: &MountOptions) -> String {
     String::from_utf8_lossy(&options.export).into_owned()
 }
 
-fn config(settings: &ServerSettings, export: &str) -> Result<ServerConfig, RunError> {
-    let config = settings.config(export);
-    config.map_err(|(key, problem, _)| RunError::Target { target: format!("server.{key}"), problem })
+fn config(settings: &Settings, export: &str) -> Result<ServerConfig, RunError> {
+    let config = settings.server.config(export);
+    let config =
+        config.map_err(|(key, problem, _)| RunError::Target { target: format!("server.{key}"), problem })?;
+    Ok(ServerConfig { volatile: is_volatile(settings), ..config })
+}
+
+/// Whether the embedded server is to lose power, which costs it copies of data that are not stable.
+fn is_volatile(settings: &Settings) -> bool {
+    settings.run.failure == CutKind::Power && settings.run.failure_hook.is_none() && settings.is_witnessed()
 }
 
 /// The options of an export; those of the embedded server with its address, but not yet its port.

@@ -109,6 +109,13 @@ impl Settings {
         }
     }
 
+    /// Whether a workload checks what survives of the acknowledged.
+    pub fn is_witnessed(&self) -> bool {
+        let of =
+            |spec: &WorkloadSpec| serde_json::to_value(spec).is_ok_and(|spec| spec["verify"] == "durability");
+        self.workloads.iter().any(|(_, spec)| of(spec))
+    }
+
     /// The hosts of the clients, with patterns spelled out; none when they are on this host or Slurm knows them.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use serde::Serialize;
 use toml::Value;
 
 use super::common::pairs;
+use crate::durability::durability;
 use crate::runs::counts;
 
 /// Something that is not the same.
@@ -52,6 +53,7 @@ pub fn differences(a: &StudyResults, b: &StudyResults) -> Differences {
     add(&mut found.decisive, "server.kind", server_kinds(a), server_kinds(b));
     network(&mut found.decisive, a, b);
     machines(&mut found.decisive, a, b);
+    durability_of_cells(&mut found.decisive, a, b);
     levels(&mut found.decisive, &a.study, &b.study);
     add(&mut found.decisive, "study.scale", scale(&a.study), scale(&b.study));
     text(&mut found, &a.study, &b.study);
@@ -123,6 +125,19 @@ fn server_kinds(results: &StudyResults) -> BTreeSet<String> {
 
 fn urls(results: &StudyResults) -> BTreeSet<String> {
     results.runs.iter().filter_map(|run| Some(run.service.as_ref()?.url.clone())).collect()
+}
+
+/// What a difference of durability is called.
+pub(super) const DURABILITY: &str = "durability";
+
+/// A server that loses what it acknowledged, or of which that is not known, is no faster than one that does not.
+fn durability_of_cells(list: &mut Vec<Difference>, a: &StudyResults, b: &StudyResults) {
+    let of = |results: &StudyResults, treatment: u32| one(durability(results, treatment, None).name());
+    for (of_a, of_b) in pairs(&a.study, &b.study) {
+        let (in_a, in_b) = (of(a, of_a.index), of(b, of_b.index));
+        let cell = if of_a.label.is_empty() { String::new() } else { format!(" of {}", of_a.label) };
+        add(list, &format!("{DURABILITY}{cell}"), in_a, in_b);
+    }
 }
 
 /// The network of the cells that are compared: a factor may vary it between cells.

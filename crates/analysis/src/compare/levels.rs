@@ -2,10 +2,12 @@
 
 use benchmaster_record::results::StudyResults;
 
+use super::conditions::{DURABILITY, differences};
 use super::{CompareError, Comparison, Options, compare};
 
 /// Compares the two levels of a factor, in each cell of all other factors. Their runs were made in turns, on the same hosts:
-/// what differs between the levels is what the factor sets, and noted.
+/// what differs between the levels is what the factor sets, and noted; only levels of different durability are not compared,
+/// unless `force` says so.
 ///
 /// # Errors
 /// When there is no such factor, or it has not two levels, and as [`compare`].
@@ -13,6 +15,7 @@ pub fn compare_levels(
     results: &StudyResults,
     factor: &str,
     options: &Options,
+    force: bool,
 ) -> Result<Comparison, CompareError> {
     let factors = &results.study.factors;
     let Some(index) = factors.iter().position(|one| one.name == factor) else {
@@ -28,6 +31,11 @@ pub fn compare_levels(
         format!("{factor}={level}, {}", set.join(", "))
     });
     let [a, b] = [0, 1].map(|level| of_level(results, index, level));
+    let durability: Vec<_> =
+        differences(&a, &b).decisive.into_iter().filter(|one| one.key.starts_with(DURABILITY)).collect();
+    if !force && !durability.is_empty() {
+        return Err(CompareError::Different(durability));
+    }
     let mut comparison = compare(&a, &b, options, true)?;
     for (side, name) in [&mut comparison.a, &mut comparison.b].into_iter().zip(names) {
         side.study = name;

@@ -29,7 +29,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Status> {
         (comparison, Some((b, other)))
     } else {
         let factor = args.factor.as_deref().unwrap_or_default();
-        (compare_levels(&a, factor, &options).map_err(Failure::wrong_input)?, None)
+        (compare_levels(&a, factor, &options, args.force).map_err(Failure::wrong_input)?, None)
     };
     let fails = |outcome| args.fail_on.iter().any(|one| one.includes(outcome));
     let mut judged = verdicts::of_comparison(&comparison, fails);

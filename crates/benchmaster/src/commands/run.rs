@@ -182,7 +182,7 @@ fn compare_targets(
     let found = Found::load(directory)?;
     let options = Options { responses: Responses::Headlines, band: args.band, confidence: None };
     let comparison =
-        compare_levels(&found.results, battery::TARGETS, &options).map_err(Failure::wrong_input)?;
+        compare_levels(&found.results, battery::TARGETS, &options, false).map_err(Failure::wrong_input)?;
     if args.common.json {
         output::print_json(&comparison)?;
     } else {

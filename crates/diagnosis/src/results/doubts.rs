@@ -1,5 +1,6 @@
 //! Results that are not what they seem to be.
 
+mod acknowledged;
 mod behind_schedule;
 mod course_of_study;
 mod failed;
@@ -11,7 +12,8 @@ mod uncommitted;
 use crate::results::rule::{Comparison, Detector};
 
 /// What is looked for in each workload of each run.
-pub(super) const DETECTORS: &[Detector] = &[behind_schedule::DETECTOR, uncommitted::DETECTOR];
+pub(super) const DETECTORS: &[Detector] =
+    &[acknowledged::DETECTOR, behind_schedule::DETECTOR, uncommitted::DETECTOR];
 
 /// What is looked for in all runs together.
 pub(super) const COMPARISONS: &[Comparison] =

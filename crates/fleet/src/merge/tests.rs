@@ -116,6 +116,7 @@ fn performed(share: Share, latencies: &[u64], shift: i64) -> Performed {
         },
         error_details: vec![format!("read {}", share.first)],
         verified_bytes: Some(3),
+        witness: None,
         corruption: (share.first == 3).then(|| "a byte".into()),
         rpc: Some(rpc),
         agents: Vec::new(),

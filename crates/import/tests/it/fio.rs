@@ -256,7 +256,7 @@ fn what_is_verified_is_read_back() {
     let imported = import("[job]\nsize=64k\nrw=write\nverify=crc32c\n").unwrap();
     let names: Vec<&str> = imported.workloads.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["job", "job-verify"]);
-    assert!(imported.workloads.iter().all(|(_, workload)| workload.verify));
+    assert!(imported.workloads.iter().all(|(_, workload)| workload.verify.is_on()));
     assert_eq!(
         steps(&imported.workloads[1].1.groups[0].flow),
         "[{op:open,fileset:job,file:own},{repeat:end-of-file,flow:[{op:read,io_size:4KiB,offset:sequential}]},{op:close}]"

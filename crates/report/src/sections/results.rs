@@ -2,9 +2,11 @@
 
 use benchmaster_analysis::headline::Counts;
 use benchmaster_analysis::{
-    Analysis, Estimate, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary,
+    Analysis, Estimate, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary, durability,
 };
+use benchmaster_record::model::OperationKind;
 use benchmaster_record::results::{RunRecord, ServedBy, StudyResults, Unit, WorkloadRecord};
+use benchmaster_record::witness::Durability;
 
 use crate::document::{Block, Cell, Columns, Table};
 use crate::format::{self, Scale, rounded};
@@ -52,6 +54,11 @@ impl<'a> Measured<'a> {
     /// A response of the operation whose latency this is.
     fn direction(&self, what: &str) -> Option<&'a ResponseSummary> {
         self.treatment.response(&format!("{}.{}.{what}", self.workload, self.latency?.series.label))
+    }
+
+    /// What a failure of the server leaves of it.
+    fn durability(&self) -> Durability {
+        durability(self.results, self.treatment.index, Some(self.workload))
     }
 
     fn errors(&self) -> u64 {
@@ -143,6 +150,7 @@ pub(crate) fn workload_table(
     let main = rows.iter().find_map(|row| row.latency);
     // Of several operations the percentiles name theirs.
     let of = main.map(|main| main.series.label.as_str());
+    let untested = untested(results, treatments, workload);
     let is_other = |l: &LatencySummary| l.workload == workload && Some(l.series.label.as_str()) != of;
     let several = treatments.iter().flat_map(|t| &t.latencies).any(is_other);
     let table = Table::of(format!("{workload} ({use_name}): mean ± half width"), rows);
@@ -159,7 +167,20 @@ pub(crate) fn workload_table(
         runs_cell(row.treatment, rates.first().and_then(|(name, _)| row.treatment.response(name)))
     });
     let operation = main.map_or("the main operation".into(), |main| format!("operation {}", operation(main)));
-    quality(table, of.filter(|_| several)).note(latency_note(&operation) + RUNS_NOTE).table()
+    quality(table, of.filter(|_| several)).note(latency_note(&operation) + RUNS_NOTE + untested).table()
+}
+
+/// What is said where something is written and no failure was tried.
+fn untested(results: &StudyResults, treatments: &[&TreatmentSummary], workload: &str) -> &'static str {
+    let writes = results.runs.iter().flat_map(|run| &run.recordings).any(|recording| {
+        recording.workload == workload
+            && recording.series.iter().any(|series| series.key.operation == OperationKind::Write)
+    });
+    let tested = |treatment: &&TreatmentSummary| {
+        durability(results, treatment.index, Some(workload)) != Durability::Untested
+    };
+    let unknown = writes && !treatments.iter().any(tested);
+    if unknown { " Durability: not tested." } else { "" }
 }
 
 /// A column for each factor, or without factors for the treatment, if there are several.
@@ -233,12 +254,14 @@ fn quality<'a>(mut table: Columns<Measured<'a>>, of: Option<&str>) -> Columns<Me
     }
     // Errors are never left out where there are some.
     let errors = if table.any(|row| row.errors() > 0) { "#errors" } else { "#errors|5" };
+    let tested = table.any(|row| row.durability() != Durability::Untested);
     table
         .column(errors, |row| Cell::whole(Some(row.errors())))
         .column("over time|6", |row| {
             let bars = over_time(row);
             if bars.is_empty() { Cell::none() } else { Cell::text(bars) }
         })
+        .column_if(tested, "durability", |row| Cell::text(row.durability().name()))
         .column("validity", |row| {
             let (word, severity) = overview::validity(row.results, row.treatment, row.workload);
             Cell::text(word).marked(severity)

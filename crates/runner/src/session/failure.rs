@@ -7,7 +7,7 @@ use benchmaster_fleet::job::HookSpec;
 use benchmaster_nfs_server::{Loss, Server};
 use benchmaster_record::witness::{CutKind, CutRecord};
 use benchmaster_study::settings::Settings;
-use benchmaster_units::ByteSize;
+use benchmaster_units::format::bytes;
 
 use super::super::hooks;
 use super::super::lab::Labs;
@@ -46,7 +46,10 @@ pub(super) fn cut(
             let crash = server.crash(loss, seed).map_err(|error| error.to_string())?;
             match loss {
                 Loss::Process => "the embedded server forgot all but files and names of clients".into(),
-                Loss::Power => format!("the embedded server also lost {} of unstable data", ByteSize(512 * crash.lost_blocks)),
+                Loss::Power => format!(
+                    "the embedded server also lost {} of unstable data",
+                    ByteSize(512 * crash.lost_blocks)
+                ),
             }
         }
         (None, None, CutKind::Power | CutKind::Process) => labs.cut_server(settings, seed)?,

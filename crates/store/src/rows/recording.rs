@@ -178,8 +178,11 @@ fn load_parts(connection: &Connection, recording: i64) -> Result<Vec<PartRow>> {
 fn insert_witness(connection: &Connection, recording: i64, witness: &Witness) -> Inserted {
     let row = NewRow::default().set("recording_id", &recording).set("durability", &witness.durability());
     let row = store!(row, witness, { blocks, names, lost, old, torn, newer });
-    row.set("details", &Json((witness.block, witness.cut.clone(), witness.broken.clone())))
-        .insert(connection, "witnesses")?;
+    row.set(
+        "details",
+        &Json((witness.block, witness.cut.clone(), witness.by.clone(), witness.broken.clone())),
+    )
+    .insert(connection, "witnesses")?;
     Ok(())
 }
 
@@ -188,8 +191,8 @@ fn load_witness(connection: &Connection, recording: i64) -> Result<Option<Witnes
         return Ok(None);
     }
     let found = all(connection, "SELECT * FROM witnesses WHERE recording_id = ?1", [recording], |row| {
-        let Json((block, cut, broken)) = Cell::load(row, "details")?;
-        Ok(load!(row, Witness { blocks, names, lost, old, torn, newer; block, cut, broken }))
+        let Json((block, cut, by, broken)) = Cell::load(row, "details")?;
+        Ok(load!(row, Witness { blocks, names, lost, old, torn, newer; block, cut, by, broken }))
     })?;
     Ok(found.into_iter().next())
 }

@@ -143,6 +143,7 @@ struct OfFile {
 
 impl OfFile {
     fn broken(&mut self, offset: Option<u64>, by: Promise, at_ms: u32, found: String) {
+        *self.witness.by.entry(by).or_default() += 1;
         if self.witness.broken.len() < Witness::MOST_BROKEN {
             let (file, at_ns) = (self.path.clone(), i64::from(at_ms) * 1_000_000);
             self.witness.broken.push(Broken { file, offset, promise: by, at_ns, found });

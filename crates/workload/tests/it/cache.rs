@@ -168,7 +168,7 @@ fn a_hook_that_is_stopped_ends_at_once() {
             cache: CacheControl::Keep,
             hook: hook.as_ref().map(|(command, timeout)| (command.as_str(), *timeout * 10)),
             max_errors: 1,
-            ledgers: std::path::Path::new("/tmp"),
+            ledgers: Path::new("/tmp"),
             stop,
         };
         let stop = &*stop;

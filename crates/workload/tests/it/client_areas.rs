@@ -39,7 +39,7 @@ fn a_small_request_is_one_call_and_large_ones_move_whole_files() {
                 test,
                 file_size: ByteSize::mib(1),
                 workers: (test != NetworkTest::Rate).then_some(2),
-                verify: true,
+                verify: true.into(),
                 ..ClientNetworkParameters::default()
             })
         };
@@ -70,7 +70,7 @@ fn files_are_looked_at_once_and_then_again() {
             io_size: ByteSize::kib(4),
             repeats: 3,
             workers: 2,
-            verify: true,
+            verify: true.into(),
             ..ClientCacheParameters::default()
         };
         let recording = bench.run(&WorkloadSpec::ClientCache(parameters).expand("w").unwrap());
@@ -111,7 +111,7 @@ fn workers_share_one_file_in_parts_or_have_their_own() {
                     operation,
                     workers: 4,
                     part_size: ByteSize::kib(64),
-                    verify: true,
+                    verify: true.into(),
                     duration: TimeSpan::seconds(5),
                     ..ClientLocksParameters::default()
                 });
@@ -144,7 +144,7 @@ fn dirty_data_grow_by_stages_while_files_are_open() {
                 order,
                 open_files: 19,
                 workers: 2,
-                verify: true,
+                verify: true.into(),
                 ..ClientStructuresParameters::default()
             });
             let recording = bench.run(&spec.expand("w").unwrap());
@@ -178,7 +178,7 @@ fn a_file_is_written_in_order_or_out_of_it() {
                 order,
                 stride: ByteSize::kib(4),
                 file_size: ByteSize::kib(64),
-                verify: true,
+                verify: true.into(),
                 ..ClientSchedulingParameters::default()
             });
             let (recording, trace) = bench.trace(&spec.expand("w").unwrap());

@@ -79,7 +79,7 @@ pub(crate) fn locked_reads_lock_read_and_unlock_each_file_so_often() {
             reopen,
             lock,
             workers: 3,
-            verify: true,
+            verify: true.into(),
             ..LockedReadParameters::default()
         };
         let (recording, trace) = bench.trace(&WorkloadSpec::LockedRead(parameters).expand("w").unwrap());
@@ -102,7 +102,7 @@ pub(crate) fn the_file_server_does_its_eleven_flow_operations() {
         mean_file_size: ByteSize::kib(16),
         workers: 4,
         io_size: ByteSize::kib(512),
-        verify: true,
+        verify: true.into(),
         ..FileServerParameters::default()
     };
     let recording = bench.run(&times(&WorkloadSpec::FileServer(parameters), 25));
@@ -139,7 +139,7 @@ pub(crate) fn the_web_server_reads_ten_files_for_each_line_of_its_log() {
     let parameters = WebServerParameters {
         files: 40,
         workers: 5,
-        verify: true,
+        verify: true.into(),
         append_size: ByteSize::kib(1),
         ..WebServerParameters::default()
     };
@@ -157,7 +157,7 @@ pub(crate) fn the_mail_server_reads_what_was_appended() {
         files: 40,
         workers: 4,
         append_size: ByteSize::kib(8),
-        verify: true,
+        verify: true.into(),
         ..MailServerParameters::default()
     };
     let recording = bench.run(&times(&WorkloadSpec::MailServer(parameters), 50));
@@ -194,7 +194,7 @@ pub(crate) fn bonnie_has_its_six_columns() {
             fileset: Some("bonnie".into()),
             prefill: false,
             seeks: 300,
-            verify: true,
+            verify: true.into(),
             ..BonnieParameters::default()
         };
         WorkloadSpec::Bonnie(parameters).expand("w").unwrap()
@@ -232,14 +232,14 @@ pub(crate) fn what_is_created_can_be_proved() {
         io_size: ByteSize::kib(4),
         sharing: Sharing::Private,
         workers: 3,
-        verify: true,
+        verify: true.into(),
         ..FileCreationParameters::default()
     };
     let recording = bench.run(&WorkloadSpec::FileCreation(created).expand("w").unwrap());
     assert_eq!((count(&recording, "create"), proved(&recording)), (40, 40 * 10_240));
     let latency = WriteLatencyParameters {
         file_size: ByteSize(50_000),
-        verify: true,
+        verify: true.into(),
         ..WriteLatencyParameters::default()
     };
     let recording = bench.run(&WorkloadSpec::WriteLatency(latency).expand("v").unwrap());
@@ -367,7 +367,7 @@ pub(crate) fn the_database_writes_after_so_many_reads() {
         data_ahead: 10,
         reads_per_log_write: 20,
         log_ahead: 10,
-        verify: true,
+        verify: true.into(),
         ..OltpParameters::default()
     };
     let mut workload = WorkloadSpec::Oltp(parameters).expand("w").unwrap();

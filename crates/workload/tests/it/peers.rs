@@ -48,7 +48,7 @@ fn a_build_looks_reads_writes_and_links() {
             object_size: fixed(9000),
             io_size: ByteSize::kib(4),
             workers: 4,
-            verify: true,
+            verify: true.into(),
             ..SoftwareBuildParameters::default()
         });
         let recording = bench.run(&of(&spec, 2));
@@ -92,7 +92,7 @@ fn an_archive_is_unpacked_into_whole_directories() {
             directory_width: 5,
             io_size: ByteSize::kib(4),
             workers: 2,
-            verify: true,
+            verify: true.into(),
             ..TreeExtractParameters::default()
         });
         let recording = bench.run(&of(&spec, 1));
@@ -118,7 +118,7 @@ fn a_repository_is_cloned_and_checked_out() {
             object_size: Size::Fixed(ByteSize(1000)),
             io_size: ByteSize::kib(4),
             workers: 2,
-            verify: true,
+            verify: true.into(),
             ..TreeCloneParameters::default()
         });
         let recording = bench.run(&of(&spec, 2));
@@ -151,7 +151,7 @@ fn ior(phases: IorPhases) -> IorParameters {
         block_size: ByteSize::kib(16),
         segments: 3,
         workers: 2,
-        verify: true,
+        verify: true.into(),
         ..IorParameters::default()
     }
 }
@@ -237,7 +237,7 @@ fn files_are_created_seen_read_and_removed_in_phases() {
         directories: 2,
         fsync: true,
         workers: 2,
-        verify: false,
+        verify: false.into(),
         ..MdtestParameters::default()
     };
     let tree = MdtestParameters { depth: 2, branch: 2, leaves_only: true, ..mdtest.clone() };
@@ -346,7 +346,7 @@ fn the_twenty_operations_do_what_they_say() {
                 io_size: ByteSize::kib(4),
                 directory_width: 3,
                 workers: 2,
-                verify: *operation != What::Append,
+                verify: (*operation != What::Append).into(),
                 ..SmallfileParameters::default()
             });
             let recording = bench.run(&of(&spec, 1));
@@ -398,7 +398,7 @@ fn reads_and_writes_are_mixed_as_asked_for() {
                 offset,
                 file_size: ByteSize::kib(512),
                 workers: 2,
-                verify: true,
+                verify: true.into(),
                 ..MixedParameters::default()
             });
             let workload = of(&spec, 1);

@@ -72,7 +72,7 @@ fn errors_arrive_as_they_are() {
     let file = bench.path("data/c0/f00000000");
     bench.hook(format!("rm {0} && ln -s /dev/full {0}", file.display()));
     let mut broken = random("io_uring", "write", 1, 4, 1000);
-    broken.verify = false;
+    broken.verify = false.into();
     let recording = bench.try_run(&broken).unwrap();
     let written = &recording.series[0];
     assert_eq!(written.errors.keys().collect::<Vec<_>>(), ["ENOSPC"]);

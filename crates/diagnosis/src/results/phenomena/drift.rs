@@ -229,7 +229,13 @@ mod tests {
             let course: Vec<f64> = (0..intervals)
                 .map(|i| {
                     let along = f64::from(i) / f64::from(intervals - 1);
-                    let level = if drift { 1.0 + (growth - 1.0) * along } else if along < at { 1.0 } else { growth };
+                    let level = if drift {
+                        1.0 + (growth - 1.0) * along
+                    } else if along < at {
+                        1.0
+                    } else {
+                        growth
+                    };
                     let bell: f64 = (0..12).map(|_| unit()).sum::<f64>() - 6.0;
                     let held = if held_up.contains(&i) { 1.0 + 10.0 * unit() } else { 1.0 };
                     100.0 * level * (1.0 + noise * bell).max(0.2) * held
@@ -243,7 +249,10 @@ mod tests {
                 wrong += u32::from(is_found);
             }
         }
-        assert!((found, wrong).0 >= 950 && wrong <= 20, "{found} drifts found, {wrong} steps taken for drifts, of {TRIALS} each");
+        assert!(
+            (found, wrong).0 >= 950 && wrong <= 20,
+            "{found} drifts found, {wrong} steps taken for drifts, of {TRIALS} each"
+        );
     }
 
     #[test]
