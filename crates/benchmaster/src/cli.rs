@@ -19,6 +19,7 @@ mod run;
 mod serve;
 mod simulate;
 mod value;
+mod witness;
 
 use std::path::PathBuf;
 
@@ -52,6 +53,7 @@ pub(crate) use self::run::{AgentArgs, ExpectArgs, LineArgs, QuickArgs, RunArgs, 
 pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::simulate::{HashCastArgs, SimulateArgs, SimulateCommand};
 pub(crate) use self::value::Prometheus;
+pub(crate) use self::witness::WitnessArgs;
 
 /// Measure and explain network file systems.
 ///
@@ -115,6 +117,7 @@ pub(crate) enum Command {
     Diagnose(DiagnoseArgs),
     Simulate(SimulateArgs),
     Explore(ExploreArgs),
+    Witness(WitnessArgs),
     Serve(ServeArgs),
     Wire(WireArgs),
     Probe(ProbeArgs),
@@ -258,7 +261,10 @@ pub(crate) enum Generated {
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["run", "quick", "plan", "watch"]),
     ("Analyze", &["analyze", "diagnose", "compare", "history", "report", "export", "results"]),
-    ("Servers, clients and networks", &["serve", "lab", "explore", "wire", "probe", "agent", "fleet"]),
+    (
+        "Servers, clients and networks",
+        &["serve", "lab", "explore", "witness", "wire", "probe", "agent", "fleet"],
+    ),
     ("Helpers", &["doctor", "import", "workloads", "simulate", "generate", "help"]),
 ];
 

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Diagnose(args) => commands::diagnose::diagnose(&args),
         Command::Simulate(args) => commands::simulate::simulate(&args),
         Command::Explore(args) => commands::explore::explore(&args),
+        Command::Witness(args) => commands::witness::witness(&args),
         Command::Serve(args) => commands::serve::serve(&args),
         Command::Wire(args) => commands::wire::wire(&args),
         Command::Probe(args) => commands::probe::probe(&args),

@@ -19,6 +19,7 @@ pub mod pages {
     pub use crate::sections::compare::document as comparison;
     pub use crate::sections::differences::Compared;
     pub use crate::sections::doctor::{Ability, document as doctor};
+    pub use crate::sections::durability::document as witness;
     pub use crate::sections::experiment::{document as experiment, sample};
     pub use crate::sections::exploration::{
         Exploration, ExploredEvent, ExploredFailure, ExploredPlace, document as exploration,

@@ -7,6 +7,7 @@ mod conditions;
 mod course;
 pub(crate) mod differences;
 pub(crate) mod doctor;
+pub(crate) mod durability;
 pub(crate) mod effects;
 pub(crate) mod experiment;
 pub(crate) mod exploration;

@@ -35,6 +35,7 @@ pub(crate) mod simulate;
 pub(crate) mod virtual_time;
 pub(crate) mod watch;
 pub(crate) mod wire;
+pub(crate) mod witness;
 
 /// Reads and plans a study file.
 pub(crate) fn load_plan(path: &Path, change: &ChangeArgs) -> Result<Plan> {

@@ -2,7 +2,7 @@
 
 use crate::place::{Place, snapshot, stdout, transcript};
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "doctor",
     "run",
     "quick",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 23] = [
     "diagnose",
     "simulate",
     "explore",
+    "witness",
     "serve",
     "wire",
     "probe",

@@ -184,16 +184,26 @@ fn untested(results: &StudyResults, treatments: &[&TreatmentSummary], workload: 
 }
 
 /// A column for each factor, or without factors for the treatment, if there are several.
-fn with_levels<'a>(mut table: Columns<Measured<'a>>, results: &StudyResults) -> Columns<Measured<'a>> {
+fn with_levels<'a>(table: Columns<Measured<'a>>, results: &StudyResults) -> Columns<Measured<'a>> {
+    with_levels_of(table, results, |row| row.treatment.index)
+}
+
+/// The same of rows whose treatment has the number that `of` gives.
+pub(super) fn with_levels_of<R>(
+    mut table: Columns<R>,
+    results: &StudyResults,
+    of: impl Fn(&R) -> u32,
+) -> Columns<R> {
     let study = &results.study;
     for (at, factor) in study.factors.iter().enumerate() {
         table = table.column(&factor.name, |row| {
-            let levels = overview::levels(study, row.treatment.index);
+            let levels = overview::levels(study, of(row));
             Cell::name(levels.get(at).copied().unwrap_or_default())
         });
     }
     let is_needed = study.factors.is_empty() && study.treatments.len() > 1;
-    table.column_if(is_needed, "treatment", |row| Cell::name(&row.treatment.label))
+    let label = |treatment: u32| study.treatments.iter().find(|known| known.index == treatment);
+    table.column_if(is_needed, "treatment", |row| Cell::name(label(of(row)).map_or("", |known| &known.label)))
 }
 
 /// Reads and writes of a workload, each in a row of its own; `None` for a workload that is about more than these, or about

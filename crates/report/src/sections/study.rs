@@ -4,7 +4,9 @@ use benchmaster_analysis::Analysis;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_record::results::StudyResults;
 
-use super::{answer, clients, conditions, course, effects, findings, load, results, validity, wire};
+use super::{
+    answer, clients, conditions, course, durability, effects, findings, load, results, validity, wire,
+};
 use crate::details::Details;
 use crate::document::{Block, Document, Section, Table};
 use crate::overview;
@@ -47,6 +49,7 @@ pub fn document(
         found,
         effects::section(analysis, !study.factors.is_empty(), of_effects),
         load::section(analysis, of_load),
+        durability::section(stored),
         Section::new("treatments", "Other workloads").brief(tables),
         validity::section(stored, analysis, diagnosis, &problems),
         Section::new("clients", "Clients and network")

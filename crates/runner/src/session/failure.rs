@@ -47,8 +47,8 @@ pub(super) fn cut(
             match loss {
                 Loss::Process => "the embedded server forgot all but files and names of clients".into(),
                 Loss::Power => format!(
-                    "the embedded server also lost {} of unstable data",
-                    ByteSize(512 * crash.lost_blocks)
+                    "the embedded server also lost {} that were not stable",
+                    bytes(512.0 * crash.lost_blocks as f64)
                 ),
             }
         }

@@ -26,3 +26,4 @@ mod trees;
 mod uring;
 mod verification;
 mod wire;
+mod witness;
