@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
 /// Below `src/uml`.
-const LIBRARIES: [&str; 2] = ["wide_state", "same_random"];
+const LIBRARIES: [&str; 3] = ["wide_state", "same_random", "disk_log"];
 
 fn main() {
     let variable = |name: &str| env::var(name).unwrap_or_default();

@@ -32,6 +32,10 @@ pub struct LabConfig {
     pub server_memory: u64,
     /// Whether a wire with delay, bandwidth and loss is between clients and server.
     pub emulated: bool,
+    /// Whether the server's power is to be cut ([`crate::Lab::cut_server`]): what is written to its disk is logged then,
+    /// and what it has to remember of clients is on a disk of its own.
+    #[serde(default)]
+    pub power_cuts: bool,
     /// Whether it stays when the process that brought it up ends.
     pub lasting: bool,
 }
@@ -48,6 +52,7 @@ impl Default for LabConfig {
             client_memory: 256 << 20,
             server_memory: 1 << 30,
             emulated: false,
+            power_cuts: false,
             lasting: false,
         }
     }

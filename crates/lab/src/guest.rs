@@ -21,6 +21,7 @@ pub mod knfsd;
 mod programs;
 pub mod protocol;
 mod serve;
+mod state;
 mod terminal;
 mod tools;
 
@@ -29,6 +30,7 @@ pub use init::{InitError, process_1};
 pub use knfsd::WAKING_DISK;
 pub use protocol::{AskError, ask};
 pub use serve::serve;
+pub use state::{STATE_DEVICE, STATE_DISK};
 pub use tools::ToolError;
 
 /// The TCP port of a guest's control address on which it serves requests.
@@ -58,6 +60,8 @@ pub enum Request {
     Facts,
     /// Makes the kernel's server what is asked for: [`knfsd::start`]; answered with [`knfsd::Started`].
     StartServer(KnfsdConfig),
+    /// Has the kernel's server serve again after a power cut: [`knfsd::recover`]; answered with [`knfsd::Recovered`].
+    RecoverServer(KnfsdConfig),
     /// Ends the kernel's server: [`knfsd::stop`].
     StopServer,
     /// What the kernel's server says of itself: [`knfsd::statistics`].

@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 
 use crate::backend::{BackEnd, Unavailable};
 use crate::config::{KnfsdConfig, LabConfig, ServerKind};
+use crate::cut::{CutFacts, PowerCut};
 use crate::facts::{LabFacts, LabStatus, MachineProblem, ProblemKind};
 use crate::guest::protocol::write;
 use crate::guest::{self, AskError, Command, GuestFacts, Output, Request, knfsd};
@@ -42,6 +43,8 @@ use end::End;
 const ANSWER: Duration = Duration::from_secs(30);
 /// How long it may take to set the server up.
 const SET_UP: Duration = Duration::from_secs(250);
+/// How long a power cut may take, with a repair of the server's file system.
+const CUT: Duration = Duration::from_secs(400);
 /// How long a lab may take to be gone after it was ended.
 const END: Duration = Duration::from_secs(15);
 /// How long a machine may take to answer what it knows before it hangs.
@@ -409,6 +412,20 @@ impl Lab {
             return Ok(inside.serve(config)?);
         }
         self.ask_holder(&Ask::RestartServer(config.clone()), SET_UP)
+    }
+
+    /// Cuts the power of the server machine: it is killed at once, its disk keeps what such a disk can keep, and it boots
+    /// again and serves what it served, at the same address. Clients stay up. Returns when NFS is served again. The next
+    /// [`Lab::restart_server`] makes the file system again.
+    ///
+    /// # Errors
+    /// [`LabError`]; [`Failure::NoPowerCut`] if the lab was brought up without [`LabConfig::power_cuts`].
+    pub fn cut_server(&self, cut: &PowerCut) -> Result<CutFacts, LabError> {
+        if self.inside.is_some() {
+            let reason = "on virtual time it is in the kernel that the clients have".to_owned();
+            return Err(Failure::NoPowerCut { reason }.into());
+        }
+        self.ask_holder(&Ask::CutServer(*cut), CUT)
     }
 
     /// The consoles of the machines, by name: the server's first, if it is one.

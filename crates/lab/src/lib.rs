@@ -6,12 +6,14 @@
 //! * [`machine`]: a machine that runs, and how it ended.
 //! * [`config`]: what a lab is to be; [`facts`]: what one is.
 //! * [`lab`]: a lab that is up, by its [`supervisor`]; [`network`] connects its machines.
+//! * [`cut`]: a power cut of the server machine.
 //! * [`guest`]: process 1 of a guest, and the requests that it serves.
 //! * [`virtual_time`]: server, clients and network in one kernel whose clock moves only when all of them wait.
 
 pub mod backend;
 pub mod choice;
 pub mod config;
+pub mod cut;
 pub mod facts;
 pub mod guest;
 pub mod kernel;
@@ -33,6 +35,7 @@ mod uml;
 
 pub use backend::BackEnd;
 pub use config::{FileSystem, KnfsdConfig, LabConfig, ServerKind};
+pub use cut::{CutDisk, CutFacts, PowerCut, Recent};
 pub use facts::{LabFacts, LabStatus, MachineFacts, MachineProblem};
 pub use file_error::FileError;
 pub use kernel::{Kernel, KernelChoice, KernelOrigin};

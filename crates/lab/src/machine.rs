@@ -7,9 +7,11 @@ use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use benchmaster_netem::namespace::MacAddress;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{BackEnd, Unavailable};
@@ -32,12 +34,16 @@ pub struct MachineSpec {
     pub interfaces: Vec<Interface>,
     /// Files that are its disks, in order.
     pub disks: Vec<PathBuf>,
+    /// The two files of the log of the first disk, if one is to be kept ([`crate::cut`]); with user-mode Linux only.
+    pub disk_log: Option<[PathBuf; 2]>,
     /// A directory of the host that machines of user-mode Linux see as `/host`; those of QEMU have none.
     pub share: PathBuf,
     /// Further words of the kernel's command line, `NAME=VALUE`; those that the kernel does not know are for process 1.
     pub arguments: Vec<(String, String)>,
-    /// The file that its console goes to; it is emptied first.
+    /// The file that its console goes to.
     pub console: PathBuf,
+    /// Whether what is in that file stays in front, as of the machine before its power was cut; else it is emptied.
+    pub again: bool,
 }
 
 /// A network interface of a machine.
@@ -84,7 +90,12 @@ impl MachineSpec {
     /// Starts its process, whose output is the console.
     pub(crate) fn spawn(&self, mut command: Command) -> Result<Machine, MachineError> {
         let failed = |what: &Path| self.failed(what.display().to_string());
-        let console = File::create(&self.console).map_err(failed(&self.console))?;
+        let mut console = File::options();
+        console.append(true).create(true);
+        let console = console.open(&self.console).map_err(failed(&self.console))?;
+        if !self.again {
+            console.set_len(0).map_err(failed(&self.console))?;
+        }
         let output = console.try_clone().map_err(failed(&self.console))?;
         command.stdin(Stdio::null()).stdout(output).stderr(console);
         let program = PathBuf::from(command.get_program());
@@ -186,6 +197,27 @@ impl Machine {
             // Its process leads a group, in which are those that play the machine's processes. It may have ended just now.
             let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         }
+    }
+}
+
+impl Machine {
+    /// Ends it at once and waits until nothing of it is left that could still write to its disks.
+    ///
+    /// # Errors
+    /// When some process of it does not end, as one that waits for a failing disk of the host.
+    pub(crate) fn pull_the_plug(&mut self) -> io::Result<()> {
+        const ENOUGH: Duration = Duration::from_secs(20);
+        let group = Pid::from_child(&self.child);
+        self.kill();
+        self.child.wait()?;
+        let start = Instant::now();
+        while test_kill_process_group(group) != Err(rustix::io::Errno::SRCH) {
+            if start.elapsed() > ENOUGH {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "its processes do not end"));
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+        Ok(())
     }
 }
 

@@ -16,6 +16,7 @@ use crate::config::LabConfig;
 use crate::kernel::Kernel;
 
 mod boot;
+mod cut;
 mod hold;
 mod networks;
 pub(crate) mod socket;
@@ -97,6 +98,9 @@ pub enum Failure {
     /// The server is no machine, or none whose configuration can be changed.
     #[error("the lab's server is `{0}`: only `knfsd` can be set up in another way")]
     NoKnfsd(String),
+    /// The lab is not of a kind whose server's power can be cut.
+    #[error("the power of the lab's server cannot be cut: {reason}")]
+    NoPowerCut { reason: String },
     /// Something of the host: in words.
     #[error("{0}")]
     Other(String),

@@ -18,7 +18,7 @@ pub(crate) fn available(virtual_time: bool) -> Result<(), String> {
         return Err("user-mode Linux exists for x86-64 only".into());
     }
     memory_directory(0)
-        .and_then(|_| preload::preload(virtual_time))
+        .and_then(|_| preload::preload(virtual_time, false))
         .map(drop)
         .map_err(|error| error.to_string())
 }
@@ -36,9 +36,14 @@ pub(crate) fn command(machine: &MachineSpec, virtual_time: bool) -> Result<Comma
     command.args(arguments(machine, virtual_time)?);
     // It takes a file there as its memory.
     command.env("TMPDIR", memory_directory(machine.memory).map_err(failed(Path::new("memory")))?);
-    let libraries = preload::preload(virtual_time).map_err(failed(Path::new("libraries to preload")))?;
+    let libraries = preload::preload(virtual_time, machine.disk_log.is_some())
+        .map_err(failed(Path::new("libraries to preload")))?;
     if !libraries.is_empty() {
         command.env("LD_PRELOAD", libraries);
+    }
+    if let (Some(files), Some(disk)) = (&machine.disk_log, machine.disks.first()) {
+        command.env("BENCHMASTER_DISK", disk);
+        command.env("BENCHMASTER_DISK_LOG_0", &files[0]).env("BENCHMASTER_DISK_LOG_1", &files[1]);
     }
     if virtual_time {
         command.current_dir(&machine.share);

@@ -395,6 +395,9 @@ fn differs(facts: &LabFacts, wanted: &LabConfig) -> Option<String> {
     if wanted.server.is_machine() && found.server_memory != wanted.server_memory {
         return other("the memory of its server is", &size(found.server_memory), &size(wanted.server_memory));
     }
+    if wanted.power_cuts && !found.power_cuts {
+        return Some("its server's power cannot be cut, and the study asks for a power cut".into());
+    }
     if wanted.emulated && !found.emulated {
         return Some("its network is not emulated, and the study asks for an emulated one".into());
     }

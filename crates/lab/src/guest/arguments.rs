@@ -21,6 +21,8 @@ pub struct Arguments {
     pub control: Option<Address>,
     /// How many clients the lab has.
     pub clients: u32,
+    /// The disk with what a server has to remember of its clients over a power cut.
+    pub state: Option<String>,
 }
 
 /// What an interface is.
@@ -45,6 +47,7 @@ impl Arguments {
                 "name" => arguments.name = value.into(),
                 "data" => arguments.data = interface(value),
                 "control" => arguments.control = interface(value),
+                "state" => arguments.state = Some(value.into()),
                 "clients" => arguments.clients = value.parse().unwrap_or_default(),
                 _ => {}
             }
@@ -61,6 +64,7 @@ impl Arguments {
             }
         }
         words.push(("clients", self.clients.to_string()));
+        words.extend(self.state.iter().map(|state| ("state", state.clone())));
         let ours = words.into_iter().map(|(name, value)| (format!("{PREFIX}{name}"), value));
         ours.chain([("PATH".to_owned(), PATH.to_owned())]).collect()
     }
@@ -94,6 +98,7 @@ mod tests {
             data: Some(Address { address: Ipv4Addr::new(10, 77, 1, 1), prefix: 16, mac: mac(1) }),
             control: Some(Address { address: Ipv4Addr::new(10, 78, 1, 1), prefix: 16, mac: mac(2) }),
             clients: 5,
+            state: Some("/dev/ubdc".into()),
         };
         let line: Vec<String> =
             arguments.words().iter().map(|(name, value)| format!("{name}={value}")).collect();

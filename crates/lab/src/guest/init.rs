@@ -14,7 +14,7 @@ use rustix::mount::{MountFlags, mount};
 
 use super::arguments::{Address, Arguments, PATH, mac_address};
 use super::facts::{BOOT, BootStep, uptime};
-use super::{PORT, client};
+use super::{PORT, ToolError, client, state};
 use crate::exit::reap_until;
 use crate::network;
 
@@ -46,6 +46,9 @@ pub enum InitError {
         what: &'static str,
         source: io::Error,
     },
+    /// The disk with what a server remembers.
+    #[error("the disk for /var/lib/nfs: {0}")]
+    State(#[from] ToolError),
     /// The control server ended, and with it everything that the guest is for.
     #[error("the control server ended: {0}")]
     ServerEnded(String),
@@ -72,6 +75,9 @@ pub fn process_1() -> Result<Infallible, InitError> {
     done("file systems");
     interfaces(&arguments, control)?;
     done("network");
+    if let Some(device) = &arguments.state {
+        state::mount(device)?;
+    }
     // A guest of another purpose works without it; who mounts sees the kernel's or the program's own message.
     if let Err(error) = client::start() {
         say(&format!("locks of NFS version 3 will not work: {error}"));

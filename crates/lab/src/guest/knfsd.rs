@@ -14,7 +14,7 @@ use super::tools::{self, SHORT, ToolError};
 use crate::config::{FileSystem, KnfsdConfig};
 
 mod statistics;
-mod waking;
+pub(super) mod waking;
 
 pub use statistics::{NfsClient, ServerStatistics, statistics};
 pub use waking::WAKING_DISK;
@@ -138,6 +138,54 @@ pub fn start(config: &KnfsdConfig) -> Result<Started, KnfsdError> {
     Ok(Started { made, grace, threads: threads()? })
 }
 
+/// What serving again after a power cut took.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovered {
+    /// Why the file system could not be mounted, and what its repair said; `None`: it could.
+    pub repaired: Option<String>,
+    /// Whether there is a grace period in which clients reclaim what they held.
+    pub grace: bool,
+}
+
+/// Serves again what was served before the machine lost power, from what is on its disk. The file system is not made
+/// again, and the grace period is not ended. The next [`start`] makes it again: the cut may have damaged it.
+///
+/// # Errors
+/// [`KnfsdError`]
+pub fn recover(config: &KnfsdConfig) -> Result<Recovered, KnfsdError> {
+    check(config)?;
+    prepare()?;
+    let device = disk(config)?;
+    let options = mount_options(config);
+    let repaired = match mount(config, &device, &options) {
+        Ok(()) => None,
+        Err(refused) => {
+            let said = repair(config.file_system, &device)?;
+            mount(config, &device, &options)?;
+            Some(format!("{refused}\n{said}"))
+        }
+    };
+    serve(config)?;
+    // Clients of version 3 reclaim their locks when they are told that the server has restarted. It goes on in the
+    // background.
+    tools::run("sm-notify", &[], SHORT)?;
+    let over = fs::read_to_string(Path::new(NFSD).join("v4_end_grace"));
+    let grace = over.is_ok_and(|text| text.starts_with('N'));
+    Ok(Recovered { repaired, grace })
+}
+
+/// Repairs a file system that cannot be mounted; what the program said.
+fn repair(file_system: FileSystem, device: &str) -> Result<String, ToolError> {
+    let (program, arguments): (_, &[&str]) = match file_system {
+        // What it repaired, and no more, is told by its status: 1.
+        FileSystem::Ext4 => ("sh", &["-c", "e2fsck -fy \"$0\" || [ $? = 1 ]", device]),
+        // The journal, which is what cannot be replayed, is thrown away.
+        FileSystem::Xfs => ("xfs_repair", &["-L", device]),
+        FileSystem::Tmpfs => return Ok(String::new()),
+    };
+    tools::run(program, arguments, MKFS)
+}
+
 /// Ends the threads and withdraws the exports. What clients hold is lost. Nothing happens when it does not serve.
 ///
 /// # Errors
@@ -239,31 +287,40 @@ fn file_system(config: &KnfsdConfig, applied: Option<&KnfsdConfig>) -> Result<bo
             tools::run("umount", &[EXPORTED], SHORT)?;
         }
     }
-    let kind = config.file_system.to_string();
-    let device = match config.file_system {
-        FileSystem::Tmpfs => "export".to_owned(),
-        FileSystem::Ext4 | FileSystem::Xfs => {
-            let device = DISKS.into_iter().find(|disk| Path::new(disk).exists());
-            let device = device.ok_or(KnfsdError::NoDisk(config.file_system))?;
-            let has = size(device)?;
-            if config.disk_size > has {
-                return Err(KnfsdError::SmallDisk { asked: config.disk_size, has });
-            }
-            waking::start();
-            client::modules(&[&kind])?;
-            let command = mkfs(config, device);
-            let words: Vec<&str> = command.iter().map(String::as_str).collect();
-            let (program, arguments) = words.split_first().unwrap_or((&"mkfs", &[]));
-            tools::run(program, arguments, MKFS)?;
-            device.to_owned()
-        }
-    };
-    let options = mount_options(config);
-    let options = if options.is_empty() { vec![] } else { vec!["-o", &options] };
-    let arguments = [&["-t", &kind], &options[..], &[&device, EXPORTED]].concat();
-    tools::run("mount", &arguments, SHORT)?;
-    tools::run("chmod", &["777", EXPORTED], SHORT)?;
+    let device = disk(config)?;
+    if config.file_system != FileSystem::Tmpfs {
+        let command = mkfs(config, &device);
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let (program, arguments) = words.split_first().unwrap_or((&"mkfs", &[]));
+        tools::run(program, arguments, MKFS)?;
+    }
+    mount(config, &device, &mount_options(config))?;
     Ok(true)
+}
+
+/// The disk that is exported, with its driver and that of the file system; a word that means nothing for tmpfs.
+fn disk(config: &KnfsdConfig) -> Result<String, KnfsdError> {
+    if config.file_system == FileSystem::Tmpfs {
+        return Ok("export".to_owned());
+    }
+    let device = DISKS.into_iter().find(|disk| Path::new(disk).exists());
+    let device = device.ok_or(KnfsdError::NoDisk(config.file_system))?;
+    let has = size(device)?;
+    if config.disk_size > has {
+        return Err(KnfsdError::SmallDisk { asked: config.disk_size, has });
+    }
+    waking::start();
+    client::modules(&[&config.file_system.to_string()])?;
+    Ok(device.to_owned())
+}
+
+/// Mounts what is exported, writable for everyone.
+fn mount(config: &KnfsdConfig, device: &str, options: &str) -> Result<(), ToolError> {
+    let kind = config.file_system.to_string();
+    let options = if options.is_empty() { vec![] } else { vec!["-o", options] };
+    let arguments = [&["-t", &kind], &options[..], &[device, EXPORTED]].concat();
+    tools::run("mount", &arguments, SHORT)?;
+    tools::run("chmod", &["777", EXPORTED], SHORT).map(drop)
 }
 
 /// The size of a disk, in bytes. The kernel counts sectors of 512.

@@ -47,6 +47,7 @@ fn connection(stream: &TcpStream) {
         Request::Shell { argv, rows, columns } => terminal::serve(stream, &argv, rows, columns),
         Request::Facts => answer(stream, Ok(GuestFacts::collect())),
         Request::StartServer(config) => answer(stream, knfsd::start(&config).map_err(text)),
+        Request::RecoverServer(config) => answer(stream, knfsd::recover(&config).map_err(text)),
         Request::StopServer => answer(stream, knfsd::stop().map_err(text)),
         Request::ServerStatistics => answer(stream, knfsd::statistics().map_err(text)),
         Request::StartGanesha => answer(stream, ganesha::start().map_err(text)),

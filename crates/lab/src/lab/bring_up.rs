@@ -41,6 +41,14 @@ pub(super) fn check(config: &LabConfig) -> Result<(), LabError> {
             return wrong(key, &format!("{memory} bytes"), "64 MiB at least");
         }
     }
+    if config.power_cuts {
+        if !matches!(config.server, ServerKind::Knfsd(_)) {
+            return wrong("power_cuts", &true, "the server `knfsd`: others have no disk");
+        }
+        if config.back_end.is_some_and(|back_end| back_end != BackEnd::Uml) {
+            return wrong("power_cuts", &true, "the back-end `uml`: the disks of others have no log");
+        }
+    }
     match config.back_end {
         Some(BackEnd::UmlVirtualTime) => {
             let needed = "a study with `time = \"virtual\"` runs in one kernel, not in a lab that is up";
@@ -67,7 +75,8 @@ pub(super) fn plan(
         let back_end = BackEnd::Namespaces;
         return Ok(Plan { config: config.clone(), back_end, client: None, server: None, directory });
     }
-    let back_end = choice::choose(config.back_end, &config.kernel, tell)?;
+    let back_end = config.back_end.or(config.power_cuts.then_some(BackEnd::Uml));
+    let back_end = choice::choose(back_end, &config.kernel, tell)?;
     let programs = match config.server {
         ServerKind::Ganesha => guest::ganesha::programs()?,
         _ => Vec::new(),

@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn all_lists_are_read() {
-        assert_eq!((needed().count(), links().count()), (20, 12));
+        assert_eq!((needed().count(), links().count()), (22, 12));
         assert!(directories().all(|path| !path.contains(' ') && !path.starts_with('/')));
         assert!(directories().any(|path| path == "var/lib/nfs/sm"));
         assert!(modules().all(|module| !module.is_empty() && !module.contains(' ')));

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use benchmaster_netem::namespace::{Namespace, end_with_caller};
 use parking_lot::Mutex;
@@ -46,6 +46,8 @@ pub(super) struct Running {
     address: SocketAddr,
     namespace: Namespace,
     machine: Mutex<Machine>,
+    /// As what it was started; `None`: it is a process.
+    spec: Option<MachineSpec>,
 }
 
 impl Running {
@@ -56,6 +58,30 @@ impl Running {
     /// Ends it at once.
     pub(super) fn kill(&self) {
         self.machine.lock().kill();
+    }
+
+    /// Cuts its power, does something with its disks, and starts it again. When that was, and how long it took to boot.
+    /// Who asks for it meanwhile waits.
+    pub(super) fn cut_power<T>(
+        &self,
+        back_end: BackEnd,
+        with_disks: impl FnOnce(&MachineSpec) -> Result<T, Failure>,
+    ) -> Result<(T, SystemTime, Duration), Failure> {
+        self.check()?;
+        let spec = self.spec.as_ref().ok_or_else(|| Failure::NoPowerCut {
+            reason: format!("`{}` is a process, not a machine", self.name),
+        })?;
+        let mut machine = self.machine.lock();
+        let (killed, start) = (SystemTime::now(), Instant::now());
+        machine.pull_the_plug().map_err(|error| {
+            Failure::Other(format!("the machine `{}` cannot be killed: {error}", self.name))
+        })?;
+        let done = with_disks(spec)?;
+        let again = MachineSpec { again: true, ..spec.clone() };
+        *machine = choice::start(back_end, &again).map_err(|error| Failure::Other(error.to_string()))?;
+        drop(machine);
+        self.await_boot(start)?;
+        Ok((done, killed, start.elapsed()))
     }
 
     fn lines(&self) -> Vec<String> {
@@ -168,8 +194,11 @@ fn start_machines(plan: &Plan, client: &Bootable, networks: &Networks) -> Result
             if plan.back_end == BackEnd::Uml {
                 disks.push(disk(directory.machine(&name).join("wakes"), guest::WAKING_DISK)?);
             }
+            if config.power_cuts {
+                disks.push(disk(directory.machine(&name).join("state"), guest::STATE_DISK)?);
+            }
         }
-        let machine = start_machine(plan, number, &name, bootable, memory, disks)?;
+        let (machine, spec) = start_machine(plan, number, &name, bootable, memory, disks)?;
         machines.push(Running {
             console: directory.console(&name),
             address: (network::control_address(number), guest::PORT).into(),
@@ -177,6 +206,7 @@ fn start_machines(plan: &Plan, client: &Bootable, networks: &Networks) -> Result
             machine: Mutex::new(machine),
             bootable: Some(bootable.clone()),
             boot_time: Duration::ZERO,
+            spec: Some(spec),
             name,
             memory,
         });
@@ -198,7 +228,7 @@ fn start_machine(
     bootable: &Bootable,
     memory: u64,
     disks: Vec<PathBuf>,
-) -> Result<Machine, Failure> {
+) -> Result<(Machine, MachineSpec), Failure> {
     let directory = Directory::at(plan.directory.clone());
     let (data, mac) = match number {
         0 => (network::server_address(), network::server_mac()),
@@ -218,9 +248,11 @@ fn start_machine(
         data: address(&data),
         control: address(&control),
         clients: plan.config.clients,
+        state: (number == 0 && plan.config.power_cuts).then(|| guest::STATE_DEVICE.to_owned()),
     };
     let console = directory.console(name);
     fs::create_dir_all(directory.machine(name)).map_err(Failure::other("cannot make its directory"))?;
+    let logged = number == 0 && plan.config.power_cuts;
     let spec = MachineSpec {
         name: name.to_owned(),
         memory,
@@ -228,11 +260,14 @@ fn start_machine(
         image: bootable.image.clone(),
         interfaces: vec![data, control],
         disks,
+        disk_log: logged.then(|| ["log.0", "log.1"].map(|file| directory.machine(name).join(file))),
         share: directory.share(),
         arguments: arguments.words(),
         console,
+        again: false,
     };
-    choice::start(plan.back_end, &spec).map_err(|error| Failure::Other(error.to_string()))
+    let machine = choice::start(plan.back_end, &spec).map_err(|error| Failure::Other(error.to_string()))?;
+    Ok((machine, spec))
 }
 
 /// A process for each client, which serves the same requests in the client's network namespace.
@@ -255,8 +290,8 @@ fn start_processes(plan: &Plan, networks: &Networks) -> Result<Vec<Running>, Fai
         end_with_caller(&mut command);
         command.process_group(0);
         let machine = Mutex::new(Machine::new(command.spawn()?, None));
-        let (bootable, memory, boot_time) = (None, 0, Duration::ZERO);
-        Ok(Running { name, bootable, memory, boot_time, console, address, namespace, machine })
+        let (bootable, memory, boot_time, spec) = (None, 0, Duration::ZERO, None);
+        Ok(Running { name, bootable, memory, boot_time, console, address, namespace, machine, spec })
     };
     let all: io::Result<Vec<Running>> = (1..=plan.config.clients).map(start).collect();
     all.map_err(Failure::other("cannot start a client's process"))

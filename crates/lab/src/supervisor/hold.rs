@@ -27,10 +27,12 @@ const SET_UP: Duration = Duration::from_secs(240);
 
 /// What the threads of a holder share.
 #[derive(Debug)]
-struct Shared {
-    plan: Plan,
+pub(super) struct Shared {
+    pub(super) plan: Plan,
     /// As it is by now: the server may have been set up in another way.
-    config: Mutex<LabConfig>,
+    pub(super) config: Mutex<LabConfig>,
+    /// Of those who set the server up in another way or cut its power.
+    pub(super) turn: Mutex<()>,
     machines: Vec<Running>,
     networks: Networks,
 }
@@ -126,7 +128,7 @@ fn bring_up(plan: Plan, news: &UnixStream) -> Result<Shared, Failure> {
         tell(format!("{} is up after {:.2} s", machine.name, machine.boot_time.as_secs_f64()));
     }
     let config = Mutex::new(plan.config.clone());
-    let shared = Shared { plan, config, machines, networks };
+    let shared = Shared { plan, config, turn: Mutex::default(), machines, networks };
     match &shared.plan.config.server {
         ServerKind::Knfsd(knfsd) => {
             let started = set_up(&shared, knfsd)?;
@@ -175,6 +177,7 @@ fn requests(socket: UnixStream, shared: &Shared, directory: &Directory) {
             Ask::NetworkReport => reply(&socket, shared.networks.report()),
             Ask::ClearNetworkReport => reply(&socket, shared.networks.clear()),
             Ask::RestartServer(config) => reply(&socket, shared.restart_server(config)),
+            Ask::CutServer(cut) => reply(&socket, shared.cut_server(cut)),
         };
         if answered.is_err() {
             return;
@@ -194,7 +197,7 @@ fn with_descriptor(socket: &UnixStream, result: Result<OwnedFd, Failure>) -> std
 }
 
 impl Shared {
-    fn machine(&self, name: &str) -> Result<&Running, Failure> {
+    pub(super) fn machine(&self, name: &str) -> Result<&Running, Failure> {
         let found = self.machines.iter().find(|machine| machine.name == name);
         found.ok_or_else(|| Failure::NoMachine {
             machine: name.to_owned(),
@@ -207,6 +210,7 @@ impl Shared {
     }
 
     fn restart_server(&self, config: KnfsdConfig) -> Result<knfsd::Started, Failure> {
+        let _turn = self.turn.lock();
         let mut current = self.config.lock();
         match &mut current.server {
             ServerKind::Knfsd(known) => {

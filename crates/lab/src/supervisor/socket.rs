@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Failure;
 use crate::config::KnfsdConfig;
+use crate::cut::PowerCut;
 use crate::guest::protocol::{encode, read_rest, write};
 
 /// What a holder is asked for.
@@ -36,6 +37,8 @@ pub(crate) enum Ask {
     ClearNetworkReport,
     /// Sets the server machine up in another way.
     RestartServer(KnfsdConfig),
+    /// Cuts the power of the server machine: [`CutFacts`](crate::CutFacts).
+    CutServer(PowerCut),
     Down,
 }
 

@@ -119,7 +119,8 @@ impl Directory {
     /// Removes everything but what the machines and the supervisor said.
     pub(crate) fn keep_logs(&self) {
         // What cannot be removed is removed with the next lab of the name.
-        let disks = ["disk", "wakes"].map(|disk| self.machine("server").join(disk));
+        let disks =
+            ["disk", "wakes", "state", "log.0", "log.1"].map(|disk| self.machine("server").join(disk));
         for file in disks.into_iter().chain([self.socket(), self.0.join("lab.json"), self.lock()]) {
             let _ = fs::remove_file(file);
         }

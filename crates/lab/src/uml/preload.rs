@@ -1,5 +1,5 @@
-//! What is preloaded into user-mode Linux: on processors whose extended state is larger than its buffer `wide_state.c`, and
-//! with virtual time `same_random.c`.
+//! What is preloaded into user-mode Linux: on processors whose extended state is larger than its buffer `wide_state.c`, with
+//! virtual time `same_random.c`, and where power is to be cut `disk_log.c`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,9 +12,12 @@ use crate::cache;
 const BUFFER: u32 = 2696;
 
 /// The libraries to preload, as `LD_PRELOAD` has them; empty for none.
-pub(super) fn preload(virtual_time: bool) -> io::Result<OsString> {
-    let wanted =
-        [(extended_state() > BUFFER, "wide-state", WIDE_STATE), (virtual_time, "same-random", SAME_RANDOM)];
+pub(super) fn preload(virtual_time: bool, disk_log: bool) -> io::Result<OsString> {
+    let wanted = [
+        (extended_state() > BUFFER, "wide-state", WIDE_STATE),
+        (virtual_time, "same-random", SAME_RANDOM),
+        (disk_log, "disk-log", DISK_LOG),
+    ];
     let mut list = OsString::new();
     for (_, name, content) in wanted.into_iter().filter(|(wanted, ..)| *wanted) {
         if !list.is_empty() {
@@ -42,12 +45,16 @@ fn install(name: &str, content: &[u8]) -> io::Result<PathBuf> {
 const WIDE_STATE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/wide_state.so"));
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 const SAME_RANDOM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/same_random.so"));
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+const DISK_LOG: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/disk_log.so"));
 
 /// There is no user-mode Linux for others.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 const WIDE_STATE: &[u8] = &[];
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 const SAME_RANDOM: &[u8] = &[];
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+const DISK_LOG: &[u8] = &[];
 
 /// Bytes of the extended state of a process, as XSAVE writes it with everything that this host has switched on: CPUID leaf 13.
 #[cfg(target_arch = "x86_64")]

@@ -112,6 +112,7 @@ pub fn boot(boot: &Boot<'_>) -> Result<Ended, BootError> {
         image: boot.image.to_owned(),
         interfaces: Vec::new(),
         disks: Vec::new(),
+        disk_log: None,
         share: boot.share.to_owned(),
         arguments: vec![
             // What the kernel does not know becomes a variable of process 1.
@@ -120,6 +121,7 @@ pub fn boot(boot: &Boot<'_>) -> Result<Ended, BootError> {
             ("nfs.localio_enabled".into(), "0".into()),
         ],
         console: console.clone(),
+        again: false,
     };
     let mut machine = choice::start(BackEnd::UmlVirtualTime, &machine)?;
     let last = || last_lines(&console, LINES);

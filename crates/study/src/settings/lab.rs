@@ -180,6 +180,7 @@ impl LabSettings {
             client_memory: self.memory.0,
             server_memory: self.server_memory.0,
             emulated,
+            power_cuts: false,
             lasting: false,
         })
     }

@@ -99,6 +99,7 @@ fn config_of(args: &UpArgs) -> LabConfig {
         client_memory: args.memory.bytes(),
         server_memory: args.server_memory.bytes(),
         emulated: args.emulated,
+        power_cuts: false,
         lasting: true,
     }
 }

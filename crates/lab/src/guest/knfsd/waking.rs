@@ -20,7 +20,7 @@ const DEVICE: &str = "/dev/ubdb";
 const EVERY: Duration = Duration::from_millis(10);
 
 /// Begins to wake the driver up, once, where there is a disk for it.
-pub(super) fn start() {
+pub(in crate::guest) fn start() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if let Ok(disk) = File::open(DEVICE) {
