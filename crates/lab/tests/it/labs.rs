@@ -1,6 +1,7 @@
 //! Labs: brought up, used, and ended in every way there is.
 
 pub(crate) mod crashes;
+pub(crate) mod cuts;
 mod use_of;
 
 use std::sync::Mutex;
@@ -23,12 +24,18 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("it_ends_with_its_supervisor", crashes::supervisor_killed),
         ("there_is_one_of_a_name_and_down_ends_it", crashes::down),
     ];
-    let machines: [(&str, Test); 5] = [
+    let machines: [(&str, Test); 11] = [
         ("files_are_on_the_server", use_of::files),
         ("the_network_is_as_configured", use_of::emulated),
         ("a_machine_that_ends_is_reported_with_the_reason", crashes::machine_ends),
         ("a_machine_that_hangs_is_reported", crashes::machine_hangs),
         ("a_full_disk_is_reported", crashes::full_disk),
+        ("sync_on_ext4_loses_nothing_at_a_power_cut", cuts::sync_on_ext4),
+        ("sync_on_xfs_loses_nothing_at_a_power_cut", cuts::sync_on_xfs),
+        ("async_loses_data_at_a_power_cut", cuts::asynchronous),
+        ("a_disk_that_lies_loses_data_at_a_power_cut", cuts::lying),
+        ("clients_go_on_after_a_power_cut", cuts::clients_go_on),
+        ("what_is_not_cut_says_why", cuts::refused),
     ];
     let on = |back_end: BackEnd| {
         move |(name, test): (&'static str, Test)| {

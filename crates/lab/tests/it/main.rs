@@ -1,5 +1,5 @@
-//! All integration tests in one executable, which is also the supervisor of labs, process 1 of machines, and, as `hold`, a
-//! process that has a lab and is killed.
+//! All integration tests in one executable, which is also the supervisor of labs, process 1 of machines, as `hold` a
+//! process that has a lab and is killed, and as `hold-lock` a program in a machine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 #![allow(clippy::print_stdout, reason = "skipped tests, and what other processes wait for")]
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         ["__guest"] => ended(guest::process_1().map(drop)),
         ["__guest", "--serve", address] => ended(guest::serve(address.parse().unwrap())),
         ["hold", name, back_end] => labs::crashes::hold(name, back_end.parse().unwrap()),
+        ["hold-lock", file, signs] => labs::cuts::hold_lock(file, signs),
         _ => {
             let trials = labs::trials().into_iter().chain(machines::trials());
             // The full tier: machines, and networks of their own.

@@ -78,9 +78,11 @@ impl Bench {
             image,
             interfaces: Vec::new(),
             disks: Vec::new(),
+            disk_log: None,
             share: self.directory.path().into(),
             arguments: vec![("lab_test".into(), test.into()), ("lab_word".into(), "a-word".into())],
             console: self.directory.path().join("console.log"),
+            again: false,
         }
     }
 
