@@ -50,7 +50,7 @@ pub(crate) use self::results::{
     CleanArgs, ExportArgs, ExportFormat, ListArgs, ReportArgs, ResultsArgs, ResultsCommand,
 };
 pub(crate) use self::run::{AgentArgs, ExpectArgs, LineArgs, QuickArgs, RunArgs, RunCommon};
-pub(crate) use self::serve::ServeArgs;
+pub(crate) use self::serve::{KeptThrough, ServeArgs};
 pub(crate) use self::simulate::{HashCastArgs, SimulateArgs, SimulateCommand};
 pub(crate) use self::value::Prometheus;
 pub(crate) use self::witness::WitnessArgs;

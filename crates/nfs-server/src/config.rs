@@ -9,6 +9,7 @@ use benchmaster_units::ByteSize;
 
 use crate::disk::{DiskConfig, ExportMode};
 use crate::inject::Rule;
+use crate::wal::Durability;
 
 /// Everything that can be chosen about a server.
 #[derive(Debug, Clone)]
@@ -49,6 +50,8 @@ pub struct ServerConfig {
     pub seed: u64,
     /// File in which files and client names survive a restart.
     pub state: Option<PathBuf>,
+    /// What survives when the server does not end as it should; more than nothing needs `state`.
+    pub durability: Durability,
     /// Whether user 0 acts as nobody (`root_squash`).
     pub root_squash: bool,
     /// Whether TCP holds small segments of replies back until earlier ones are acknowledged (Nagle's algorithm, RFC 896).
@@ -128,6 +131,7 @@ impl Default for ServerConfig {
             rules: Vec::new(),
             seed: 0,
             state: None,
+            durability: Durability::None,
             root_squash: false,
             nagle: false,
             udp: true,

@@ -270,6 +270,7 @@ impl Request<'_> {
             }
             Some(Lookup::Done(kept)) => {
                 count(&transport.replayed);
+                server.repeats();
                 reply.encoder.raw(&kept);
                 return disposition(decision);
             }
@@ -350,6 +351,9 @@ impl Request<'_> {
                 .finish(slot, keep.then_some(|out: &mut Vec<u8>| reply.copy_since_into(start, out)));
         }
         server.apply(&mut effects);
+        if program == Program::Nfs4 {
+            server.note_clients();
+        }
         if again {
             return None;
         }

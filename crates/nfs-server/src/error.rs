@@ -25,6 +25,9 @@ pub enum ServerError {
     /// State cannot be read or written.
     #[error(transparent)]
     State(#[from] SnapshotError),
+    /// Changes cannot be kept without a place.
+    #[error("durability needs a state file beside which changes are kept")]
+    NoState,
     /// A crash that loses what no server of this configuration loses.
     #[error("this server loses no data with the power: start it with `volatile`")]
     Steady,

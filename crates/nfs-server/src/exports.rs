@@ -4,6 +4,8 @@
 //! path above it, or else the pseudo file system. So `/a` and `/a/b` nest: `b` is a directory of `/a`, made at the
 //! start, that cannot be removed; if it is renamed, the inner export moves along.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 
 use crate::config::{ExportConfig, ServerConfig};
@@ -12,6 +14,7 @@ use crate::fs::{
     Attr, FileSystem, FsConfig, FsError, Kind, NewFile, Node, SetAttr, Time, access, check_name, permits,
 };
 use crate::handle::FileId;
+use crate::wal::Wal;
 
 /// An exported file system.
 #[derive(Debug)]
@@ -136,6 +139,13 @@ impl Exports {
             self.mounted_on[number] = Some(FileId::new(at as u32, dir));
         }
         Ok(())
+    }
+
+    /// From now on changes are logged.
+    pub(crate) fn log_to(&mut self, wal: &Arc<Wal>) {
+        for (number, export) in (0..).zip(&mut self.list) {
+            export.fs.log_to(wal, number);
+        }
     }
 
     /// The file system that a handle's export number means. [`FsError::Stale`] when there is none.

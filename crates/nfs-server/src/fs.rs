@@ -22,6 +22,7 @@ mod extra;
 mod file;
 pub(crate) mod image;
 mod inode;
+mod logged;
 mod namespace;
 mod page;
 mod rename;
@@ -42,6 +43,7 @@ pub(crate) use image::ImageError;
 pub(crate) use namespace::check_name;
 
 use inode::{Body, Clock, Inode};
+use logged::Logged;
 use space::Space;
 use table::{Table, WriteGuard};
 use types::CAPACITY;
@@ -72,6 +74,7 @@ pub struct FileSystem {
     renames: Mutex<()>,
     root: Node,
     volatile: Option<Volatile>,
+    logged: Option<Logged>,
 }
 
 impl fmt::Debug for FileSystem {
@@ -111,6 +114,7 @@ impl FileSystem {
             renames: Mutex::new(()),
             root: Node { ino: 1, generation: 1 },
             volatile: config.volatile.then(Volatile::default),
+            logged: None,
             config,
         }
     }

@@ -47,7 +47,9 @@ pub mod thread;
 mod v2;
 mod v3;
 mod v4;
+pub mod wal;
 
 pub use config::{ExportConfig, ServerConfig};
 pub use error::ServerError;
 pub use server::{Crash, Loss, Server};
+pub use wal::Durability;

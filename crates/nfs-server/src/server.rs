@@ -22,6 +22,7 @@ use crate::net::{Datagrams, Listener, Worker};
 use crate::shared::{Identity, Shared};
 use crate::snapshot::{self, Meta};
 use crate::stats::{ClientIndex, Report};
+use crate::wal::{self, Durability, Wal};
 
 /// A running server; dropping it stops it.
 #[derive(Debug)]
@@ -71,6 +72,9 @@ impl Server {
         let address = listener.local_addr()?;
         let portmap = config.portmap.map(bind).transpose()?;
         let portmap_address = portmap.as_ref().map(|(listener, _)| listener.local_addr()).transpose()?;
+        if config.durability != Durability::None && config.state.is_none() {
+            return Err(ServerError::NoState);
+        }
         let (exports, identity) = load(&config)?;
         let mailboxes = (0..config.threads.max(1))
             .map(|_| Mailbox::new().map(Arc::new))
@@ -152,14 +156,18 @@ impl Server {
     /// opens, locks, delegations, sessions, caches of replies, files without a name. Files, and the names of NFSv4 clients, are
     /// as on stable storage; the write verifier changes. Statistics and rules of injection are the experimenter's and go on.
     ///
-    /// `seed` draws which blocks are lost with the [power](Loss::Power).
+    /// `seed` draws which blocks are lost with the [power](Loss::Power). With a [`Durability`], files are what the state file and
+    /// its log have, whatever the loss: what was not stable is lost, and not counted.
     ///
     /// # Errors
     /// [`ServerError::Steady`] when data cannot be lost as configured, [`ServerError::Stopped`] after [`Server::stop`], and
     /// [`ServerError::System`] when the system gives no descriptor.
     pub fn crash(&self, loss: Loss, seed: u64) -> Result<Crash, ServerError> {
-        if loss == Loss::Power && !self.shared().config.volatile {
-            return Err(ServerError::Steady);
+        {
+            let shared = self.shared();
+            if loss == Loss::Power && !shared.config.volatile && shared.wal.is_none() {
+                return Err(ServerError::Steady);
+            }
         }
         // One after the other, and none beside a stop.
         let threads = self.threads.lock();
@@ -172,13 +180,20 @@ impl Server {
             self.shared().callbacks.stop();
         });
         let changed = self.lives.change(|shared| {
-            let now = Moment::now();
-            let mut random = ChaCha8Rng::seed_from_u64(seed);
-            let lost_blocks = match loss {
-                Loss::Process => 0,
-                Loss::Power => shared.lose_power(now.wall, &mut || random.next_u64()),
+            let (now, mut lost_blocks) = (Moment::now(), 0);
+            let known = if shared.wal.is_some() {
+                let (exports, identity) = load(&shared.config)?;
+                (shared.exports, shared.wal) = (exports, identity.wal);
+                identity.known_clients
+            } else {
+                if loss == Loss::Power {
+                    let mut random = ChaCha8Rng::seed_from_u64(seed);
+                    lost_blocks = shared.lose_power(now.wall, &mut || random.next_u64());
+                }
+                shared.state.clients().clients().known_clients()
             };
-            let known_clients = shared.restart(boot(), now.instant)?;
+            let known_clients = known.len();
+            shared.restart(boot(), now.instant, known)?;
             Ok(Crash { lost_blocks, known_clients, down: began.elapsed() })
         });
         // Whatever came of it: it serves again.
@@ -205,8 +220,10 @@ impl Server {
         let shared = self.shared();
         if let Some(path) = &shared.config.state {
             let clients = shared.state.clients().clients().known_clients();
-            let meta = Meta { instance: shared.instance, clients };
+            let number = shared.wal.as_ref().map_or(0, |wal| wal.number() + 1);
+            let meta = Meta { instance: shared.instance, number, clients };
             snapshot::save(path, &shared.exports, &meta)?;
+            wal::remove_others(path, None)?;
         }
         Ok(())
     }
@@ -237,23 +254,42 @@ fn bind(address: SocketAddr) -> Result<(TcpListener, UdpSocket), ServerError> {
     }
 }
 
-/// The exports and who the server is: from the state file, or new.
+/// The exports and who the server is: from the state file and the log beside it, or new.
 fn load(config: &ServerConfig) -> Result<(Exports, Identity), ServerError> {
-    let now = Moment::now().wall;
-    let boot = boot();
+    let (now, boot) = (Moment::now().wall, boot());
     let kept = match &config.state {
         Some(path) => snapshot::load(path, config, now)?,
         None => None,
     };
-    Ok(match kept {
-        Some((exports, meta)) => {
-            (exports, Identity { instance: meta.instance, boot, known_clients: meta.clients })
-        }
+    let crashed = kept.as_ref().and_then(|kept| kept.cut);
+    let (mut exports, mut meta) = match kept {
+        Some(kept) => (kept.exports, kept.meta),
         None => {
             let instance = (boot ^ boot >> 32) as u32;
-            (Exports::new(config, now)?, Identity { instance, boot, known_clients: Vec::new() })
+            (Exports::new(config, now)?, Meta { instance, ..Meta::default() })
         }
-    })
+    };
+    let mut wal = None;
+    if let Some(path) =
+        config.state.as_deref().filter(|_| config.durability != Durability::None || crashed.is_some())
+    {
+        if let Some(cut) = crashed.filter(|cut| *cut > 0) {
+            log::warn!(
+                "{}: the last {cut} bytes are no whole change, as after an end in the middle of a write: cut off",
+                wal::path(path, meta.number).display()
+            );
+        }
+        meta.number += 1;
+        let save = || Ok::<_, ServerError>(snapshot::save(path, &exports, &meta)?);
+        if config.durability == Durability::None {
+            save()?;
+            wal::remove_others(path, None)?;
+        } else {
+            let started = Wal::start(path, config.durability, (meta.number, boot), &meta.clients, save)?;
+            exports.log_to(wal.insert(Arc::new(started)));
+        }
+    }
+    Ok((exports, Identity { instance: meta.instance, boot, known_clients: meta.clients, wal }))
 }
 
 /// A number that no other start of a server has.
@@ -287,6 +323,7 @@ fn housekeeping(present: &Present, mailboxes: &[Arc<Mailbox>]) {
     while present.lasts(TICK) {
         let (shared, now) = (&present.shared, Instant::now());
         shared.tick(now);
+        wal::tend(shared, boot());
         for client in shared.injector.disconnects_due(now) {
             disconnect(mailboxes, client);
         }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use benchmaster_clock::Clock;
@@ -22,6 +23,7 @@ use crate::nlm::callback::{LockCallbacks, Patience};
 use crate::nlm::share::Shares;
 use crate::state::{Effect, Effects, State};
 use crate::stats::{Report, Statistics};
+use crate::wal::Wal;
 
 /// What all threads of a server share.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub struct Shared {
     pub callbacks: Callbacks,
     /// Rules of injected behaviour.
     pub injector: Injector,
+    /// The log of changes, if there is one.
+    pub(crate) wal: Option<Arc<Wal>>,
     /// The disk behind the files, if there is one.
     pub disk: Option<Disk>,
     /// Counts and service times.
@@ -73,6 +77,8 @@ pub(crate) struct Identity {
     pub(crate) boot: u64,
     /// Names of clients that may reclaim.
     pub(crate) known_clients: Vec<Vec<u8>>,
+    /// The log of changes.
+    pub(crate) wal: Option<Arc<Wal>>,
 }
 
 impl Shared {
@@ -88,6 +94,7 @@ impl Shared {
             exports,
             state: State::new(&config, identity.boot, started, identity.known_clients),
             callbacks: Callbacks::new(config.lease)?,
+            wal: identity.wal,
             disk: disk(&config, started),
             injector: Injector::new(config.rules.clone(), config.seed),
             statistics: Statistics::new(config.threads + 1),
@@ -115,7 +122,7 @@ impl Shared {
         now: Moment,
     ) -> Result<Self, ServerError> {
         let exports = Exports::new(&config, now.wall)?;
-        let identity = Identity { instance, boot, known_clients: Vec::new() };
+        let identity = Identity { instance, boot, known_clients: Vec::new(), wal: None };
         let address = config.listen;
         let mut detached = Self::new(config, exports, identity, address, None, now.instant)?;
         detached.lock_callbacks = LockCallbacks::new(Patience { tries: 0, ..Patience::default() });
@@ -127,19 +134,18 @@ impl Shared {
     /// # Errors
     /// When the kernel has no descriptors left.
     pub fn restarted(mut self, boot: u64, now: Instant) -> io::Result<Self> {
-        self.restart(boot, now)?;
-        Ok(self)
-    }
-
-    /// Forgets what was only in memory; statistics and rules of injection go on. Returns how many clients may reclaim.
-    pub(crate) fn restart(&mut self, boot: u64, now: Instant) -> io::Result<usize> {
-        let config = &self.config;
-        self.callbacks = Callbacks::new(config.lease)?;
         let mut known = self.state.clients().clients().known_clients();
         if is_broken(Mutant::RestartForgetsClients) {
             known.clear();
         }
-        let clients = known.len();
+        self.restart(boot, now, known)?;
+        Ok(self)
+    }
+
+    /// Forgets what was only in memory; `known` clients may reclaim. Statistics and rules of injection go on.
+    pub(crate) fn restart(&mut self, boot: u64, now: Instant, known: Vec<Vec<u8>>) -> io::Result<()> {
+        let config = &self.config;
+        self.callbacks = Callbacks::new(config.lease)?;
         self.state = State::new(config, boot, now, known);
         self.exports.list().iter().for_each(|export| export.fs.forget_holds());
         self.disk = disk(config, now);
@@ -147,7 +153,27 @@ impl Shared {
         self.mounts = Mounts::default();
         self.shares = Shares::default();
         self.boot = boot;
-        Ok(clients)
+        Ok(())
+    }
+
+    /// Makes safe what this thread's replies speak of. `false`: it is not, and they must not be sent.
+    #[inline]
+    pub(crate) fn flush(&self) -> bool {
+        self.wal.as_ref().is_none_or(|wal| wal.flush())
+    }
+
+    /// A reply is repeated, which was made by a thread that may not have sent it.
+    pub(crate) fn repeats(&self) {
+        if let Some(wal) = &self.wal {
+            wal.require_all();
+        }
+    }
+
+    /// Notes in the log which clients may reclaim after a crash.
+    pub(crate) fn note_clients(&self) {
+        if let Some(wal) = &self.wal {
+            wal.note_clients(self.state.known_changes(), || self.state.clients().clients().known_clients());
+        }
     }
 
     /// The power goes: of data that is not stable each sector of 512 bytes is lost or not, as `random` has it. Returns how

@@ -1,8 +1,9 @@
 //! Keeping all files and client names over a restart (`--state FILE`).
 //!
-//! The file: magic, version, then what a check sum covers (instance, client names, exports), then the check sum. It is
+//! The file: magic, version, then what a check sum covers (instance, number, client names, exports), then the check sum. It is
 //! replaced as a whole: written beside, synchronised, renamed.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -12,9 +13,10 @@ use hashbrown::HashMap;
 use crate::config::ServerConfig;
 use crate::exports::{ExportError, Exports};
 use crate::fs::{FileSystem, ImageError, Time, image};
+use crate::wal::{self, LogError, frame};
 
 const MAGIC: [u8; 8] = *b"bmnfsdat";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Magic and version.
 const HEADER: u64 = 12;
 /// CRC-32 of what comes between.
@@ -29,6 +31,8 @@ const NAME_BYTES: usize = 64 * 1024;
 pub struct Meta {
     /// Number of the server in its handles.
     pub instance: u32,
+    /// Number of the state file: the log of this number belongs to it.
+    pub number: u64,
     /// Names of the clients that had state: they may reclaim it. Opaque; at most 64 KiB each.
     pub clients: Vec<Vec<u8>>,
 }
@@ -84,20 +88,34 @@ pub enum SnapshotError {
         /// Index of the export in the file.
         number: usize,
     },
+    /// The log beside the state file cannot be followed.
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// The exports now make no name space.
     #[error(transparent)]
     Config(#[from] ExportError),
 }
 
-/// Writes everything to `path`, atomically: afterwards the file is either the old or the new one. Nothing may be served
-/// meanwhile.
-pub fn save(path: &Path, exports: &Exports, meta: &Meta) -> Result<(), SnapshotError> {
+/// A state file, and the log beside it if there was one.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The files.
+    pub exports: Exports,
+    /// What is kept beside them.
+    pub meta: Meta,
+    /// The server did not end as it should and had a log: so many bytes at its end are no whole change.
+    pub cut: Option<u64>,
+}
+
+/// Writes everything to `path`, atomically: afterwards the file is either the old or the new one. Nothing may change
+/// meanwhile. Returns the file's length in bytes.
+pub fn save(path: &Path, exports: &Exports, meta: &Meta) -> Result<u64, SnapshotError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
     write_beside(&beside, exports, meta)
-        .and_then(|()| std::fs::rename(&beside, path))
-        .and_then(|()| File::open(directory(path))?.sync_all())
+        .and_then(|len| std::fs::rename(&beside, path).map(|()| len))
+        .and_then(|len| File::open(directory(path))?.sync_all().map(|()| len))
         .map_err(|source| {
             // The file is a leftover: failing to remove it as well adds nothing.
             let _ = std::fs::remove_file(&beside);
@@ -105,8 +123,8 @@ pub fn save(path: &Path, exports: &Exports, meta: &Meta) -> Result<(), SnapshotE
         })
 }
 
-/// Reads what [`save`] wrote; `None` when there is no file. Exports that are new since are empty.
-pub fn load(path: &Path, config: &ServerConfig, now: Time) -> Result<Option<(Exports, Meta)>, SnapshotError> {
+/// Reads what [`save`] wrote, and follows the log beside it; `None` when there is no file. Exports that are new since are empty.
+pub fn load(path: &Path, config: &ServerConfig, now: Time) -> Result<Option<Loaded>, SnapshotError> {
     let read = |source| SnapshotError::Read { path: path.to_owned(), source };
     let damaged = |what: &str| SnapshotError::Damaged { path: path.to_owned(), what: what.to_owned() };
     let mut file = match File::open(path) {
@@ -152,16 +170,48 @@ pub fn load(path: &Path, config: &ServerConfig, now: Time) -> Result<Option<(Exp
     file.seek(SeekFrom::Start(HEADER)).map_err(read)?;
 
     let mut input = BufReader::with_capacity(BUFFER, file.take(body));
-    let (meta, mut loaded) = read_content(path, config, &mut input)?;
+    let (mut meta, loaded) = read_content(path, config, &mut input)?;
+    let cut = follow(path, &mut meta, &loaded)?;
+    for (_, fs) in &loaded {
+        fs.complete(cut.is_some()).map_err(|error| damaged(&error.to_string()))?;
+    }
+    let mut loaded: HashMap<String, FileSystem> = loaded.into_iter().collect();
     let exports = Exports::with(config, now, |path, _| loaded.remove(path))?;
-    Ok(Some((exports, meta)))
+    Ok(Some(Loaded { exports, meta, cut }))
+}
+
+/// Does what the log of a state file says, if there is one. Returns how many bytes at its end are no whole change.
+fn follow(
+    path: &Path,
+    meta: &mut Meta,
+    loaded: &[(String, FileSystem)],
+) -> Result<Option<u64>, SnapshotError> {
+    let mut clients: BTreeSet<Vec<u8>> = std::mem::take(&mut meta.clients).into_iter().collect();
+    let cut = frame::read(&wal::path(path, meta.number), meta.number, &mut |record| {
+        let mut record = record;
+        let export = image::get_u32(&mut record).map_err(|_| "a record without its export")?;
+        if export == frame::CLIENTS {
+            frame::get_clients(&mut record, |known, name| {
+                if known {
+                    clients.insert(name)
+                } else {
+                    clients.remove(&name)
+                };
+            })?;
+            return Ok(());
+        }
+        let (_, fs) = loaded.get(export as usize).ok_or("an export that is not there")?;
+        fs.follow(&mut record).map_err(|error| error.to_string())
+    })?;
+    meta.clients = clients.into_iter().collect();
+    Ok(cut)
 }
 
 fn read_content(
     path: &Path,
     config: &ServerConfig,
     input: &mut dyn Read,
-) -> Result<(Meta, HashMap<String, FileSystem>), SnapshotError> {
+) -> Result<(Meta, Vec<(String, FileSystem)>), SnapshotError> {
     let failed = |error: ImageError| match error {
         ImageError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             SnapshotError::Damaged { path: path.to_owned(), what: "it ends too early".into() }
@@ -169,12 +219,13 @@ fn read_content(
         ImageError::Io(source) => SnapshotError::Read { path: path.to_owned(), source },
         ImageError::Content(what) => SnapshotError::Damaged { path: path.to_owned(), what: what.into() },
     };
-    let mut meta = Meta { instance: image::get_u32(input).map_err(failed)?, clients: Vec::new() };
+    let (instance, number) = (image::get_u32(input).map_err(failed)?, image::get_u64(input).map_err(failed)?);
+    let mut meta = Meta { instance, number, clients: Vec::new() };
     for _ in 0..image::get_u32(input).map_err(failed)? {
         meta.clients.push(image::get_bytes(input, NAME_BYTES).map_err(failed)?);
     }
     let expected = Exports::numbered(config);
-    let mut loaded = HashMap::new();
+    let mut loaded = Vec::new();
     for number in 0..image::get_u32(input).map_err(failed)? as usize {
         let export = image::get_bytes(input, NAME_BYTES).map_err(failed)?;
         let export = String::from_utf8_lossy(&export).into_owned();
@@ -186,12 +237,12 @@ fn read_content(
         else {
             return Err(SnapshotError::Exports { path: path.to_owned(), export, number });
         };
-        loaded.insert(export, FileSystem::load(config, input).map_err(failed)?);
+        loaded.push((export, FileSystem::load(config, input).map_err(failed)?));
     }
     Ok((meta, loaded))
 }
 
-fn write_beside(beside: &Path, exports: &Exports, meta: &Meta) -> io::Result<()> {
+fn write_beside(beside: &Path, exports: &Exports, meta: &Meta) -> io::Result<u64> {
     let mut file = File::create(beside)?;
     file.write_all(&MAGIC)?;
     file.write_all(&VERSION.to_le_bytes())?;
@@ -200,11 +251,13 @@ fn write_beside(beside: &Path, exports: &Exports, meta: &Meta) -> io::Result<()>
     write_content(&mut out, exports, meta)?;
     let mut summed = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     summed.out.write_all(&summed.sum.finalize().to_le_bytes())?;
-    summed.out.sync_all()
+    summed.out.sync_all()?;
+    Ok(summed.out.metadata()?.len())
 }
 
 fn write_content(out: &mut dyn Write, exports: &Exports, meta: &Meta) -> io::Result<()> {
     image::put_u32(out, meta.instance)?;
+    image::put_u64(out, meta.number)?;
     image::put_u32(out, meta.clients.len() as u32)?;
     for client in &meta.clients {
         image::put_bytes(out, client)?;

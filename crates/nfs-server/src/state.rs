@@ -5,7 +5,7 @@
 //! carries out after all locks are dropped.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::config::ServerConfig;
@@ -62,6 +62,8 @@ pub struct State {
     sessions: Arc<Sessions>,
     /// Whether anything was ever delegated for writing.
     write_delegations: Arc<AtomicBool>,
+    /// Grows when other clients are to be known after a restart.
+    known_changes: Arc<AtomicU64>,
 }
 
 /// Why an operation on a file stops, which has locked one part of the state only.
@@ -144,7 +146,15 @@ impl State {
         let sessions = Arc::new(Sessions::new(boot));
         let write_delegations = Arc::new(AtomicBool::new(false));
         let clients = Clients::new(config, boot, sessions.clone(), now, known_clients);
-        Self { shards: Shards::new(config, boot, clients, &write_delegations), sessions, write_delegations }
+        let known_changes = clients.known_changes();
+        let shards = Shards::new(config, boot, clients, &write_delegations);
+        Self { shards, sessions, write_delegations, known_changes }
+    }
+
+    /// How often it changed which clients are to be known after a restart.
+    #[inline]
+    pub(crate) fn known_changes(&self) -> u64 {
+        self.known_changes.load(Ordering::Acquire)
     }
 
     /// The session with this id, found without the tables.

@@ -28,6 +28,7 @@ pub(crate) fn of_error(error: FsError) -> (V2, V3, V4) {
         FsError::WrongKind => (V2::NXIO, V3::INVAL, V4::WRONG_TYPE),
         FsError::TooLarge => (V2::FBIG, V3::FBIG, V4::FBIG),
         FsError::NoSpace => (V2::NOSPC, V3::NOSPC, V4::NOSPC),
+        FsError::Io => (V2::IO, V3::IO, V4::IO),
         FsError::ReadOnly => (V2::ROFS, V3::ROFS, V4::ROFS),
         FsError::TooManyLinks => (V2::IO, V3::MLINK, V4::MLINK),
         FsError::NameTooLong => (V2::NAMETOOLONG, V3::NAMETOOLONG, V4::NAMETOOLONG),

@@ -7,10 +7,21 @@ use benchmaster_nfs_server::ExportConfig;
 use benchmaster_nfs_server::disk::DiskConfig;
 use benchmaster_nfs_server::inject::Rule;
 use benchmaster_units::{ByteSize, TimeSpan};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use log::LevelFilter;
 
 use super::value::{listen_address, log_level, max_io, portmap_address};
+
+/// What files survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeptThrough {
+    /// Only an orderly end: the state file is written then
+    None,
+    /// The end of the process (kill -9)
+    Process,
+    /// A loss of power, too: as slow as the disk that the state file is on
+    Power,
+}
 
 /// Serve files in memory over NFS v2, v3, v4.0, v4.1 and v4.2
 ///
@@ -51,6 +62,9 @@ pub(crate) struct ServeArgs {
     /// File in which files and client names survive a restart; read at the start, written at the end
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
+    /// What survives when the server is killed or the power goes: changes are logged beside the state file before they are answered
+    #[arg(long, value_name = "LEVEL", default_value = "none", requires = "state")]
+    pub(crate) durability: KeptThrough,
     /// Threads [default: one per CPU]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,

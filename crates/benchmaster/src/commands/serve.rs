@@ -10,11 +10,11 @@ use std::thread;
 
 use anyhow::Context;
 use benchmaster_nfs_server::disk::ExportMode;
-use benchmaster_nfs_server::{Server, ServerConfig};
+use benchmaster_nfs_server::{Durability, Server, ServerConfig};
 use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
 
-use crate::cli::ServeArgs;
+use crate::cli::{KeptThrough, ServeArgs};
 use crate::failure::{Failure, Result, Status};
 use crate::output;
 use crate::signals;
@@ -88,6 +88,11 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
         rules: args.inject.clone(),
         seed: args.seed,
         state: args.state.clone(),
+        durability: match args.durability {
+            KeptThrough::None => Durability::None,
+            KeptThrough::Process => Durability::Process,
+            KeptThrough::Power => Durability::Power,
+        },
         root_squash: args.root_squash,
         nagle: args.nagle,
         udp: args.udp || remote.is_none(),

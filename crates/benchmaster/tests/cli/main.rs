@@ -24,6 +24,7 @@ mod import;
 mod inputs;
 mod interrupt;
 mod kept;
+mod killed;
 mod lab_study;
 #[path = "../support/limit.rs"]
 mod limit;

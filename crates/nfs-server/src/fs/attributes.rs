@@ -28,6 +28,7 @@ impl FileSystem {
         size_checked: bool,
         now: Time,
     ) -> Result<Changed, FsError> {
+        let room = self.room()?;
         let mut inode = self.table.write(file)?;
         let before = inode.attr(file.ino);
         if guard.is_some_and(|guard| guard != before.ctime) {
@@ -39,6 +40,10 @@ impl FileSystem {
             if let Some(size) = set.size {
                 self.after_resize(file, size);
             }
+            self.log(room, |record| {
+                record.attributes(file.ino, &inode);
+                record.verifier(file.ino, &inode);
+            });
         }
         Ok(Changed { before, after: inode.attr(file.ino) })
     }
@@ -84,6 +89,7 @@ impl FileSystem {
         modified: bool,
         now: Time,
     ) -> Result<Attr, FsError> {
+        let room = self.room()?;
         let mut inode = self.table.write(file)?;
         let now = self.clock.time(now);
         if let Some(mtime) = mtime.map(|mtime| mtime.min(now)) {
@@ -98,6 +104,7 @@ impl FileSystem {
         if let Some(atime) = atime {
             inode.atime = atime.min(now).into();
         }
+        self.log(room, |record| record.attributes(file.ino, &inode));
         Ok(inode.attr(file.ino))
     }
 
@@ -128,6 +135,8 @@ impl FileSystem {
 
     /// The verifier of exclusive creation that the file was made with.
     pub fn verifier(&self, file: Node) -> Result<Option<u64>, FsError> {
+        // Whoever finds it there takes the creation for done.
+        self.speak_of_all();
         Ok(self.table.read(file)?.extra.as_ref().and_then(|extra| extra.verifier))
     }
 

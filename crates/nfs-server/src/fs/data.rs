@@ -68,9 +68,15 @@ impl Growth {
 #[derive(Debug)]
 pub(super) struct Piece {
     /// Distance from the start of the copied range.
-    at: u64,
+    pub(super) at: u64,
     page: Page,
     range: Range<usize>,
+}
+
+impl Piece {
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.page.get(self.range.clone()).unwrap_or_default()
+    }
 }
 
 impl Data {

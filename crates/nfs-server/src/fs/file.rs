@@ -4,6 +4,7 @@ use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 use super::data::{Data, Growth, SIZE_MAX};
 use super::inode::Inode;
+use super::logged::Record;
 use super::table::WriteGuard;
 use super::{Changed, FileSystem, FsError, Node, PageSlice, ReadInfo, SeekKind, Time};
 use crate::cred::Credentials;
@@ -49,6 +50,7 @@ impl FileSystem {
             if data.is_empty() {
                 return Ok(false);
             }
+            self.note_dirty(file, offset..end);
             if self.config.null_data {
                 content.size = content.size.max(end);
                 return Ok(true);
@@ -84,19 +86,25 @@ impl FileSystem {
         now: Time,
     ) -> Result<Changed, FsError> {
         let end = end(offset, len)?;
-        self.change_data(who, file, now, |inode| {
-            let content = inode.regular_mut()?;
-            if len == 0 {
-                return Err(FsError::Invalid);
-            }
-            if self.config.null_data {
-                content.size = content.size.max(end);
-                return Ok(true);
-            }
-            let needs = content.allocate_needs(offset..end);
-            self.resize(content, needs, |content| content.allocate(offset..end))?;
-            Ok(true)
-        })
+        self.change_logged(
+            who,
+            file,
+            now,
+            |record| record.reserved(file.ino, &(offset..end)),
+            |inode| {
+                let content = inode.regular_mut()?;
+                if len == 0 {
+                    return Err(FsError::Invalid);
+                }
+                if self.config.null_data {
+                    content.size = content.size.max(end);
+                    return Ok(true);
+                }
+                let needs = content.allocate_needs(offset..end);
+                self.resize(content, needs, |content| content.allocate(offset..end))?;
+                Ok(true)
+            },
+        )
     }
 
     /// Makes a hole (DEALLOCATE): the range reads as zeros; the size stays. `len` 0 is [`FsError::Invalid`].
@@ -109,14 +117,20 @@ impl FileSystem {
         now: Time,
     ) -> Result<Changed, FsError> {
         let end = end(offset, len)?;
-        self.change_data(who, file, now, |inode| {
-            let content = inode.regular_mut()?;
-            if len == 0 {
-                return Err(FsError::Invalid);
-            }
-            self.resize(content, 0, |content| content.punch(offset..end))?;
-            Ok(true)
-        })
+        self.change_logged(
+            who,
+            file,
+            now,
+            |record| record.hole(file.ino, &(offset..end)),
+            |inode| {
+                let content = inode.regular_mut()?;
+                if len == 0 {
+                    return Err(FsError::Invalid);
+                }
+                self.resize(content, 0, |content| content.punch(offset..end))?;
+                Ok(true)
+            },
+        )
     }
 
     /// First data (or hole) at or after `offset`; `None`: there is none before the end of file (only for data: every
@@ -167,6 +181,7 @@ impl FileSystem {
             if len == 0 {
                 return Ok(false);
             }
+            self.note_dirty(to, to_offset..to_offset + len);
             if self.config.null_data {
                 content.size = content.size.max(to_offset + len);
                 return Ok(true);
@@ -202,6 +217,25 @@ impl FileSystem {
     ) -> Result<Changed, FsError> {
         let mut inode = self.table.write(file)?;
         self.change_locked(who, file, &mut inode, now, change)
+    }
+
+    /// A change of data that is logged at once.
+    fn change_logged(
+        &self,
+        who: &Credentials,
+        file: Node,
+        now: Time,
+        describe: impl FnOnce(&mut Record<'_>),
+        change: impl FnOnce(&mut Inode) -> Result<bool, FsError>,
+    ) -> Result<Changed, FsError> {
+        let room = self.room()?;
+        let mut inode = self.table.write(file)?;
+        let changed = self.change_locked(who, file, &mut inode, now, change)?;
+        self.log(room, |record| {
+            record.attributes(file.ino, &inode);
+            describe(record);
+        });
+        Ok(changed)
     }
 
     /// Carries `change` out, which says whether anything changed.

@@ -15,8 +15,8 @@ use super::types::CAPACITY;
 use super::{FileSystem, FsConfig, Kind, NAME_MAX, Node, PATH_MAX, Time, XATTR_SIZE_MAX};
 
 const FREE: u8 = 0;
-const REGULAR: u8 = 1;
-const DIRECTORY: u8 = 2;
+pub(super) const REGULAR: u8 = 1;
+pub(super) const DIRECTORY: u8 = 2;
 const SYMLINK: u8 = 3;
 /// Kinds of special files are numbered from here.
 const SPECIAL: u8 = 4;
@@ -35,7 +35,7 @@ pub(crate) enum ImageError {
     Content(&'static str),
 }
 
-fn ensure(holds: bool, otherwise: &'static str) -> Result<(), ImageError> {
+pub(super) fn ensure(holds: bool, otherwise: &'static str) -> Result<(), ImageError> {
     if holds { Ok(()) } else { Err(ImageError::Content(otherwise)) }
 }
 
@@ -54,20 +54,43 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Reads what [`FileSystem::save`] wrote.
+    /// Reads what [`FileSystem::save`] wrote; [`FileSystem::complete`] comes after it.
     pub(crate) fn load(config: FsConfig, input: &mut dyn Read) -> Result<Self, ImageError> {
         let fs = Self::without_root(config);
         let end = get_u64(input)?;
         ensure((2..=CAPACITY).contains(&end), "impossible number of files")?;
         for ino in 1..end {
             let inode = load_inode(&fs, input)?;
+            *fs.table.restore_at(ino).ok_or(ImageError::Content("impossible file number"))? = inode;
+        }
+        Ok(fs)
+    }
+
+    /// Counts and checks what was read. `crashed`: caches of clients must not take change attributes of lost changes for those
+    /// of later ones.
+    pub(crate) fn complete(&self, crashed: bool) -> Result<(), ImageError> {
+        /// More than a file is changed between two starts.
+        const LEAP: u64 = 1 << 32;
+        let end = self.table.end();
+        for ino in 1..end {
+            let Some(mut inode) = self.table.restore_at(ino) else { continue };
+            if inode.nlink == 0 {
+                // Whoever had it open is gone. That was one use of the number more.
+                let used = !matches!(inode.body, Body::Free);
+                let generation = inode.generation.saturating_add(u32::from(used));
+                *inode = Inode { generation, ..Inode::free() };
+                continue;
+            }
+            // Coarse changes follow the clock.
+            if crashed && self.config.change_granularity.is_none() {
+                inode.change = inode.change.saturating_add(LEAP);
+            }
             let data = inode.regular().map_or(0, Data::used);
             let extra = inode.extra.as_ref().map_or(0, |extra| extra.cost());
-            fs.space.restore(data + extra, inode.names_cost());
-            ensure(fs.table.restore(ino, inode).is_ok(), "impossible file number")?;
+            self.space.restore(data + extra, inode.names_cost());
         }
-        fs.check_links(end)?;
-        Ok(fs)
+        self.table.recount();
+        self.check_links(end)
     }
 
     /// Whether every name leads to a file that has as many links as names lead to it.
@@ -110,9 +133,25 @@ impl FileSystem {
 }
 
 fn save_inode(out: &mut dyn Write, inode: &Inode) -> io::Result<()> {
+    let used = !matches!(inode.body, Body::Free);
+    if !used || inode.nlink == 0 {
+        out.write_all(&[FREE])?;
+        // A file that is not written is one use of the number more.
+        return put_u32(out, inode.generation.saturating_add(u32::from(used)));
+    }
+    save_attributes(out, inode)?;
+    save_extra(out, inode.extra.as_deref())?;
+    match &inode.body {
+        Body::Regular(data) => save_data(out, data),
+        Body::Directory(dir) => save_directory(out, dir),
+        other => save_small(out, other),
+    }
+}
+
+/// What kind of file it is, and its attributes.
+pub(super) fn save_attributes(out: &mut dyn Write, inode: &Inode) -> io::Result<()> {
     let tag = match &inode.body {
         Body::Free => FREE,
-        _ if inode.nlink == 0 => FREE,
         Body::Regular(_) => REGULAR,
         Body::Directory(_) => DIRECTORY,
         Body::Symlink(_) => SYMLINK,
@@ -121,11 +160,6 @@ fn save_inode(out: &mut dyn Write, inode: &Inode) -> io::Result<()> {
         }
     };
     out.write_all(&[tag])?;
-    if tag == FREE {
-        // A file that is not written is one use of the number more.
-        let used = !matches!(inode.body, Body::Free);
-        return put_u32(out, inode.generation.saturating_add(u32::from(used)));
-    }
     for value in [inode.generation, inode.nlink, inode.uid, inode.gid, u32::from(inode.mode)] {
         put_u32(out, value)?;
     }
@@ -135,11 +169,13 @@ fn save_inode(out: &mut dyn Write, inode: &Inode) -> io::Result<()> {
         put_u64(out, time.seconds as u64)?;
         put_u32(out, time.nanos)?;
     }
-    save_extra(out, inode.extra.as_deref())?;
-    match &inode.body {
-        Body::Free => Ok(()),
-        Body::Regular(data) => save_data(out, data),
-        Body::Directory(dir) => save_directory(out, dir),
+    Ok(())
+}
+
+/// What is in a file that is neither regular nor a directory.
+pub(super) fn save_small(out: &mut dyn Write, body: &Body) -> io::Result<()> {
+    match body {
+        Body::Free | Body::Regular(_) | Body::Directory(_) => Ok(()),
         Body::Symlink(target) => put_bytes(out, target),
         Body::Special(_, (major, minor)) => {
             put_u32(out, *major)?;
@@ -150,45 +186,43 @@ fn save_inode(out: &mut dyn Write, inode: &Inode) -> io::Result<()> {
 
 fn load_inode(fs: &FileSystem, input: &mut dyn Read) -> Result<Inode, ImageError> {
     let tag = get_u8(input)?;
-    let generation = get_u32(input)?;
     if tag == FREE {
-        return Ok(Inode { generation, ..Inode::free() });
+        return Ok(Inode { generation: get_u32(input)?, ..Inode::free() });
     }
+    let mut inode = load_attributes(input)?;
+    ensure(inode.nlink > 0, "impossible attributes")?;
+    inode.extra = load_extra(input)?;
+    inode.body = match tag {
+        REGULAR => Body::Regular(load_data(input)?),
+        DIRECTORY => Body::Directory(Box::new(load_directory(fs, input)?)),
+        tag => load_small(tag, input)?,
+    };
+    Ok(inode)
+}
+
+/// What a file of this kind is, if it is neither regular nor a directory.
+pub(super) fn load_small(tag: u8, input: &mut dyn Read) -> Result<Body, ImageError> {
+    if tag == SYMLINK {
+        return Ok(Body::Symlink(get_bytes(input, PATH_MAX)?.into()));
+    }
+    let kind = tag.checked_sub(SPECIAL).and_then(|kind| SPECIAL_KINDS.get(usize::from(kind)));
+    let kind = *kind.ok_or(ImageError::Content("unknown kind of file"))?;
+    Ok(Body::Special(kind, (get_u32(input)?, get_u32(input)?)))
+}
+
+/// Attributes, after the kind of file.
+pub(super) fn load_attributes(input: &mut dyn Read) -> Result<Inode, ImageError> {
+    let generation = get_u32(input)?;
     let [nlink, uid, gid, mode] = [get_u32(input)?, get_u32(input)?, get_u32(input)?, get_u32(input)?];
-    ensure(nlink > 0 && mode <= 0o7777, "impossible attributes")?;
+    ensure(mode <= 0o7777, "impossible attributes")?;
     let change = get_u64(input)?;
     let [atime, mtime, ctime, birth] =
         [get_time(input)?, get_time(input)?, get_time(input)?, get_time(input)?];
-    let extra = load_extra(input)?;
-    let body = match tag {
-        REGULAR => Body::Regular(load_data(input)?),
-        DIRECTORY => Body::Directory(Box::new(load_directory(fs, input)?)),
-        SYMLINK => Body::Symlink(get_bytes(input, PATH_MAX)?.into()),
-        _ => {
-            let kind = SPECIAL_KINDS.get(usize::from(tag - SPECIAL));
-            let kind = *kind.ok_or(ImageError::Content("unknown kind of file"))?;
-            Body::Special(kind, (get_u32(input)?, get_u32(input)?))
-        }
-    };
     let mode = mode as u16;
-    Ok(Inode {
-        generation,
-        nlink,
-        uid,
-        gid,
-        mode,
-        change,
-        atime,
-        mtime,
-        ctime,
-        birth,
-        body,
-        extra,
-        ..Inode::free()
-    })
+    Ok(Inode { generation, nlink, uid, gid, mode, change, atime, mtime, ctime, birth, ..Inode::free() })
 }
 
-fn save_extra(out: &mut dyn Write, extra: Option<&Extra>) -> io::Result<()> {
+pub(super) fn save_extra(out: &mut dyn Write, extra: Option<&Extra>) -> io::Result<()> {
     let Some(extra) = extra else { return out.write_all(&[0]) };
     out.write_all(&[1, u8::from(extra.verifier.is_some())])?;
     put_u64(out, extra.verifier.unwrap_or_default())?;
@@ -202,7 +236,7 @@ fn save_extra(out: &mut dyn Write, extra: Option<&Extra>) -> io::Result<()> {
     Ok(())
 }
 
-fn load_extra(input: &mut dyn Read) -> Result<Option<Box<Extra>>, ImageError> {
+pub(super) fn load_extra(input: &mut dyn Read) -> Result<Option<Box<Extra>>, ImageError> {
     if get_u8(input)? == 0 {
         return Ok(None);
     }
@@ -326,7 +360,7 @@ pub(crate) fn put_bytes(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes)
 }
 
-fn put_node(out: &mut dyn Write, node: Node) -> io::Result<()> {
+pub(super) fn put_node(out: &mut dyn Write, node: Node) -> io::Result<()> {
     put_u64(out, node.ino)?;
     put_u32(out, node.generation)
 }
@@ -337,7 +371,7 @@ fn get<const N: usize>(input: &mut dyn Read) -> Result<[u8; N], ImageError> {
     Ok(bytes)
 }
 
-fn get_u8(input: &mut dyn Read) -> Result<u8, ImageError> {
+pub(super) fn get_u8(input: &mut dyn Read) -> Result<u8, ImageError> {
     Ok(get::<1>(input)?[0])
 }
 
@@ -358,7 +392,7 @@ pub(crate) fn get_bytes(input: &mut dyn Read, most: usize) -> Result<Vec<u8>, Im
     Ok(bytes)
 }
 
-fn get_node(input: &mut dyn Read) -> Result<Node, ImageError> {
+pub(super) fn get_node(input: &mut dyn Read) -> Result<Node, ImageError> {
     Ok(Node { ino: get_u64(input)?, generation: get_u32(input)? })
 }
 

@@ -66,6 +66,7 @@ impl FileSystem {
         verifier: Option<u64>,
         now: Time,
     ) -> Result<Created, FsError> {
+        let room = self.room()?;
         let mut parent = self.table.write(dir)?;
         let before = self.may_add(&parent, who, dir, name)?;
         let body = body(new, dir)?;
@@ -103,10 +104,16 @@ impl FileSystem {
         }
         self.apply_times(&mut inode, set, now);
         let attr = inode.attr(node.ino);
-        drop(inode);
+        let cookie = parent.directory_mut()?.next_cookie();
         parent.directory_mut()?.insert(&self.hasher, name, node);
         parent.nlink += u32::from(directory);
         parent.data_changed(self.clock, now);
+        self.log(room, |record| {
+            record.attributes(node.ino, &inode);
+            record.verifier(node.ino, &inode);
+            record.attributes(dir.ino, &parent);
+            record.name(dir.ino, cookie, name, node);
+        });
         Ok(Created { attr, dir: Changed { before, after: parent.attr(dir.ino) } })
     }
 
@@ -154,6 +161,7 @@ impl FileSystem {
                 Err(error) => error,
             });
         }
+        let room = self.room()?;
         let mut guards = self.lock([file, dir])?;
         let (file_at, dir_at) = if file.ino < dir.ino { (0, 1) } else { (1, 0) };
         let Ok([target, parent]) = guards.get_disjoint_mut([file_at, dir_at]) else {
@@ -172,8 +180,14 @@ impl FileSystem {
         self.space.names.take(space::of_name(name))?;
         target.nlink += 1;
         target.attributes_changed(self.clock, now);
+        let cookie = parent.directory_mut()?.next_cookie();
         parent.directory_mut()?.insert(&self.hasher, name, file);
         parent.data_changed(self.clock, now);
+        self.log(room, |record| {
+            record.attributes(file.ino, target);
+            record.attributes(dir.ino, parent);
+            record.name(dir.ino, cookie, name, file);
+        });
         Ok(Linked { attr: target.attr(file.ino), dir: Changed { before, after: parent.attr(dir.ino) } })
     }
 
@@ -187,6 +201,7 @@ impl FileSystem {
         now: Time,
     ) -> Result<Removed, FsError> {
         check_removable(name)?;
+        let room = self.room()?;
         let (mut parent, mut inode, node) = self.lock_entry(who, dir, name)?;
         let before = parent.attr(dir.ino);
         may_remove(&before, who, &inode.attr(node.ino))?;
@@ -205,6 +220,11 @@ impl FileSystem {
         parent.data_changed(self.clock, now);
         inode.nlink = if directory { 0 } else { inode.nlink.saturating_sub(1) };
         inode.attributes_changed(self.clock, now);
+        self.log(room, |record| {
+            record.attributes(node.ino, &inode);
+            record.attributes(dir.ino, &parent);
+            record.no_name(dir.ino, name);
+        });
         let removed =
             Removed { attr: inode.attr(node.ino), dir: Changed { before, after: parent.attr(dir.ino) } };
         drop(parent);
@@ -337,6 +357,9 @@ impl FileSystem {
         let data = inode.regular().map_or(0, Data::used);
         let extra = inode.extra.as_ref().map_or(0, |extra| extra.cost());
         let file = inode.file_cost();
+        if inode.regular().is_ok() {
+            self.forget_unstable(Node { ino, generation: inode.generation });
+        }
         let body = self.table.free(ino, inode);
         self.space.data.give_back(data + extra);
         self.space.names.give_back(file);

@@ -6,6 +6,7 @@ use super::inode::{Body, Inode};
 use super::namespace::{check_new, check_removable, may_change, may_remove, need};
 use super::{Changed, FileSystem, FsError, Node, Renamed, Time, access, space};
 use crate::cred::Credentials;
+use crate::wal::Room;
 
 impl FileSystem {
     /// Renames, replacing what has the new name when kinds allow (rename(2)). Atomic.
@@ -23,6 +24,7 @@ impl FileSystem {
         new_name: &[u8],
         now: Time,
     ) -> Result<Renamed, FsError> {
+        let mut room = self.room()?;
         // Who is whose parent stays as it is while this is held.
         let _tree = (from != to).then(|| self.renames.lock());
         self.find(who, from, None)?;
@@ -41,7 +43,7 @@ impl FileSystem {
                 return Err(if directory { FsError::NotEmpty } else { FsError::IsDirectory });
             }
             if let Some(renamed) =
-                self.rename_found(who, (from, name), (to, new_name), file, replaced, now)?
+                self.rename_found(who, (from, name), (to, new_name), file, replaced, now, &mut room)?
             {
                 return Ok(renamed);
             }
@@ -70,6 +72,7 @@ impl FileSystem {
         }
     }
 
+    #[allow(clippy::too_many_arguments, reason = "what was found, who, when, and room to log it")]
     /// Renames when both names still lead to what was found; `None` otherwise.
     fn rename_found(
         &self,
@@ -79,6 +82,7 @@ impl FileSystem {
         file: Node,
         replaced: Option<Node>,
         now: Time,
+        room: &mut Option<Room<'_>>,
     ) -> Result<Option<Renamed>, FsError> {
         if is_broken(Mutant::RenameToItself) && replaced == Some(file) {
             self.remove(who, from, name, super::RemoveKind::File, now)?;
@@ -164,6 +168,16 @@ impl FileSystem {
             gone = Some((at, guards[at].attr(other.ino)));
             guards[to_at].nlink -= u32::from(directory);
         }
+        self.log(room.take(), |record| {
+            for (node, inode) in order.iter().zip(&guards) {
+                record.attributes(node.ino, inode);
+            }
+            record.no_name(from.ino, name);
+            let entry = guards[to_at].directory().ok().and_then(|dir| dir.find(&self.hasher, new_name));
+            if let Some(entry) = entry {
+                record.name(to.ino, entry.cookie, new_name, file);
+            }
+        });
         let renamed = Renamed {
             from: Changed { before: from_before, after: attrs(from, from_at, &guards) },
             to: Changed { before: to_before, after: attrs(to, to_at, &guards) },

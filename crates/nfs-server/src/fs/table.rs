@@ -133,6 +133,27 @@ impl Table {
         Ok(())
     }
 
+    /// The slot of a number, for loading what comes in any order; [`Table::recount`] comes after it.
+    pub(super) fn restore_at(&self, ino: u64) -> Option<WriteGuard<'_>> {
+        if ino == 0 || ino >= CAPACITY {
+            return None;
+        }
+        self.next.fetch_max(ino + 1, Ordering::Relaxed);
+        Some(self.make(ino)?.0.write())
+    }
+
+    /// Counts what was loaded, and finds the numbers that are free.
+    pub(super) fn recount(&self) {
+        let mut free = self.free.mine().lock();
+        for ino in 1..self.end() {
+            match self.peek(ino).map(|inode| (matches!(inode.body, Body::Free), inode.generation)) {
+                Some((false, _)) => self.used.add(1),
+                Some((true, u32::MAX)) => {}
+                _ => free.push(ino as u32),
+            }
+        }
+    }
+
     /// A number for a new file: one that this thread has, or of a new block, or, when there are none any more, one that
     /// another thread has. The latest freed first.
     fn take_number(&self) -> Option<u64> {

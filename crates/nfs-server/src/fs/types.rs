@@ -313,6 +313,9 @@ pub enum FsError {
     /// The limit of the export is reached.
     #[error("no space left")]
     NoSpace,
+    /// Changes cannot be kept any more.
+    #[error("input/output error")]
+    Io,
     /// The export is read-only.
     #[error("read-only file system")]
     ReadOnly,

@@ -7,7 +7,7 @@ use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use parking_lot::Mutex;
 
 use super::data::Data;
-use super::{FileSystem, Node, Time};
+use super::{FileSystem, FsError, Node, Time};
 
 /// Data reach the disk in such pieces, in any order.
 const SECTOR: u64 = 512;
@@ -100,21 +100,33 @@ impl FileSystem {
         }
     }
 
-    /// What was written to `range` of a file is stable: a WRITE with DATA_SYNC or FILE_SYNC.
-    pub fn settle(&self, file: Node, range: Range<u64>) {
+    /// A file is gone: what was not stable of it does not matter any more.
+    pub(super) fn forget_unstable(&self, file: Node) {
+        if let Some(volatile) = &self.volatile {
+            volatile.0.lock().remove(&file);
+        }
+        self.forget_dirty(file);
+    }
+
+    /// What was written to `range` of a file is stable: a WRITE with DATA_SYNC or FILE_SYNC. Fails when it cannot be kept.
+    pub fn settle(&self, file: Node, range: Range<u64>) -> Result<(), FsError> {
+        self.log_range(file, range.clone())?;
         if let Some(volatile) = &self.volatile
             && let Ok(inode) = self.table.read(file)
             && let Ok(content) = inode.regular()
         {
             volatile.settle(file, content, &range);
         }
+        Ok(())
     }
 
-    /// All that was written to a file is stable: COMMIT.
-    pub fn commit(&self, file: Node) {
+    /// All that was written to a file is stable: COMMIT. Fails when it cannot be kept.
+    pub fn commit(&self, file: Node) -> Result<(), FsError> {
+        self.log_dirty(file)?;
         if let Some(volatile) = self.volatile.as_ref().filter(|_| !is_broken(Mutant::CommitDoesNothing)) {
             volatile.0.lock().remove(&file);
         }
+        Ok(())
     }
 
     /// The power goes: of what is not stable each sector is lost or not, as `random` has it. Returns how many are. Does

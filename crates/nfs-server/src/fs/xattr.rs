@@ -25,6 +25,7 @@ impl FileSystem {
         how: XattrSet,
         now: Time,
     ) -> Result<Changed, FsError> {
+        let room = self.room_for_xattrs()?;
         let mut inode = self.table.write(file)?;
         check(&inode, name)?;
         if value.len() > XATTR_SIZE_MAX {
@@ -58,11 +59,13 @@ impl FileSystem {
             }
         }
         inode.attributes_changed(self.clock, now);
+        self.log(room, |record| record.all(file.ino, &inode));
         Ok(Changed { before, after: inode.attr(file.ino) })
     }
 
     /// Removes an extended attribute.
     pub fn remove_xattr(&self, file: Node, name: &[u8], now: Time) -> Result<Changed, FsError> {
+        let room = self.room_for_xattrs()?;
         let mut inode = self.table.write(file)?;
         check(&inode, name)?;
         let before = inode.attr(file.ino);
@@ -71,6 +74,7 @@ impl FileSystem {
         let gone = extra.xattrs.remove(at);
         self.space.data.give_back(Xattr::cost(&gone.name, &gone.value));
         inode.attributes_changed(self.clock, now);
+        self.log(room, |record| record.all(file.ino, &inode));
         Ok(Changed { before, after: inode.attr(file.ino) })
     }
 

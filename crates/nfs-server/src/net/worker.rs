@@ -436,6 +436,10 @@ impl Worker {
             requests += 1;
             if self.reply.len() >= SEND_AT {
                 sent += self.reply.len();
+                if !self.shared.flush() {
+                    self.reply.clear();
+                    return Control::Close;
+                }
                 if output.send(&*socket, &mut self.reply) == Flushed::Broken {
                     return Control::Close;
                 }
@@ -449,6 +453,11 @@ impl Worker {
         });
         self.spare = spare;
         self.shared.statistics.transport.calls.add(conversation.take_calls());
+        // One write for all requests of the receive, before any reply leaves.
+        if !self.shared.flush() {
+            self.reply.clear();
+            return false;
+        }
         output.send(&*socket, &mut self.reply) != Flushed::Broken && control != Control::Close
     }
 
@@ -510,8 +519,12 @@ impl Worker {
             } else {
                 self.reply.rollback(mark);
             }
+            let safe = self.shared.flush();
+            if !safe {
+                self.reply.clear();
+            }
             let sent = connection.output.send(&connection.socket, &mut self.reply);
-            let open = sent != Flushed::Broken && handled != Disposition::Disconnect;
+            let open = safe && sent != Flushed::Broken && handled != Disposition::Disconnect;
             self.put_back(index, connection, open);
         }
     }
@@ -576,14 +589,16 @@ impl Worker {
             let connection = ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed));
             let peer = Peer { connection, address, local: socket.local, outbox: None };
             let now = Moment::now();
-            match dispatch::handle(
+            let handled = dispatch::handle(
                 &self.shared,
                 &peer,
                 &mut self.datagram_senders,
                 &buffer[..len],
                 &mut self.reply,
                 now,
-            ) {
+            );
+            match handled {
+                _ if !self.shared.flush() => {}
                 Disposition::Send if !self.reply.is_empty() => socket.send(&self.reply, address),
                 Disposition::Hold(delay, job) if !self.reply.is_empty() => {
                     let (reply, to) =

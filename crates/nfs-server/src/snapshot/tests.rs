@@ -16,7 +16,7 @@ fn config(paths: &[&str]) -> ServerConfig {
 }
 
 fn meta() -> Meta {
-    Meta { instance: 77, clients: vec![b"one".to_vec(), Vec::new(), vec![0xff; 1024]] }
+    Meta { instance: 77, number: 3, clients: vec![Vec::new(), b"one".to_vec(), vec![0xff; 1024]] }
 }
 
 /// Everything there is, as text: attributes, entries with cookies, data, extended attributes.
@@ -110,7 +110,8 @@ fn everything_with_a_name_comes_back() {
     let unnamed = fill(&exports);
     let (fs, node) = exports.file(unnamed).unwrap();
     save(&path, &exports, &meta()).unwrap();
-    let (loaded, found) = load(&path, &config, at(100)).unwrap().unwrap();
+    let Loaded { exports: loaded, meta: found, cut } = load(&path, &config, at(100)).unwrap().unwrap();
+    assert_eq!(cut, None);
     assert_eq!(found, meta());
     // What was open without a name is the only difference.
     fs.release(node);
@@ -129,7 +130,7 @@ fn everything_with_a_name_comes_back() {
         assert_eq!(fs.attr(new.attr.node).err(), Some(FsError::Stale));
     }
     save(&path, &loaded, &meta()).unwrap();
-    let (again, _) = load(&path, &config, at(200)).unwrap().unwrap();
+    let again = load(&path, &config, at(200)).unwrap().unwrap().exports;
     assert_eq!(dump(&again), dump(&loaded));
 }
 
@@ -208,7 +209,7 @@ fn other_exports_are_refused_and_further_ones_are_empty() {
         let error = load(&path, &config(other), at(2)).unwrap_err();
         assert!(matches!(error, SnapshotError::Exports { .. }), "{other:?}: {error}");
     }
-    let (more, _) = load(&path, &config(&["/a", "/b", "/a/c"]), at(2)).unwrap().unwrap();
+    let more = load(&path, &config(&["/a", "/b", "/a/c"]), at(2)).unwrap().unwrap().exports;
     assert_eq!(more.mountable().count(), 3);
     assert_eq!(more.walk(&Credentials::root(), b"/a/c").unwrap().export, 3);
 }

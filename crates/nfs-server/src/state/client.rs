@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
@@ -65,6 +66,8 @@ pub struct Clients {
     replies: ReplyBudget,
     grace: Grace,
     next_scan: Instant,
+    /// How often other names became [known](Clients::known_clients).
+    known_changes: Arc<AtomicU64>,
 }
 
 /// The records of one owner.
@@ -109,7 +112,13 @@ impl Clients {
             replies: ReplyBudget::new(config.memory),
             grace: Grace::new(now, config.lease, known),
             next_scan: now,
+            known_changes: Arc::default(),
         }
+    }
+
+    /// Grows with every change of the [names to be known](Clients::known_clients), or before.
+    pub(super) fn known_changes(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.known_changes)
     }
 
     /// Drops unconfirmed clients after a lease time, and others when their courtesy ends; notices back channels that
@@ -366,6 +375,7 @@ impl Clients {
     fn confirm(&mut self, files: &mut AllFiles<'_>, id: ClientId, now: Instant, effects: &mut Effects) {
         let Some(client) = self.by_id.get_mut(&id) else { return };
         client.confirmed = true;
+        self.known_changes.fetch_add(1, Ordering::Release);
         client.lease.renew(now);
         let (minor, owner) = (client.kind.minor(), client.owner.clone());
         if minor == 1 && self.grace.lasts() && self.grace.knows(&owner) {
@@ -382,6 +392,7 @@ impl Clients {
     /// Forgets a record with its sessions and state. Whether there was one.
     fn remove(&mut self, files: &mut AllFiles<'_>, id: ClientId, effects: &mut Effects) -> bool {
         let Some(mut client) = self.by_id.remove(&id) else { return false };
+        self.known_changes.fetch_add(1, Ordering::Release);
         self.records.give_back(&client.host, 1);
         if let Kind::Session(state) = &mut client.kind {
             for session in state.sessions.drain(..) {
@@ -439,6 +450,7 @@ impl Clients {
     }
 
     fn grace_ended(&mut self) {
+        self.known_changes.fetch_add(1, Ordering::Release);
         for client in self.by_id.values() {
             client.lease.set_flags(SEQ_STATUS_RESTART_RECLAIM_NEEDED, false);
         }

@@ -66,7 +66,7 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>) -> Result<(), Stop
     let (len, grew) = (data.len() as u64, changed.after.size > changed.before.size);
     let stability = if call.reply.lies() { Stability::Memory } else { Stability::File };
     if stability > Stability::Memory {
-        fs.settle(node, args.offset.into()..u64::from(args.offset) + len);
+        fs.settle(node, args.offset.into()..u64::from(args.offset) + len)?;
     }
     call.on_disk(|| Access::Write { file: id, offset: args.offset.into(), len, stability, grew });
     call.ok2(&fattr(id.export, &changed.after))

@@ -58,7 +58,7 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>) -> Result<(), Nfss
         _ => Stability::File,
     };
     if stability > Stability::Memory {
-        fs.settle(node, args.offset..args.offset + len);
+        fs.settle(node, args.offset..args.offset + len)?;
     }
     call.on_disk(|| Access::Write { file: id, offset: args.offset, len, stability, grew });
     call.ok(&WriteOk {
@@ -78,7 +78,7 @@ pub(super) fn commit(call: &mut Call<'_>, args: CommitArgs<'_>) -> Result<(), Nf
     }
     let (fs, node) = call.server.exports.file(id)?;
     if !call.reply.lies() {
-        fs.commit(node);
+        fs.commit(node)?;
         call.on_disk(|| Access::Commit { file: id });
     }
     let file_wcc = WccData { before: None, after: call.post_op(id, &attr) };

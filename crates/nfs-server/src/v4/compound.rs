@@ -66,6 +66,7 @@ pub(crate) fn run<'r>(c: &mut Compound<'r>, args: &CompoundArgs<'_>, known: &'r 
                         Ok(())
                     });
                     if let Some(reply) = replay {
+                        c.server.repeats();
                         c.reply.rollback(c.start);
                         c.reply.encoder.raw(&reply);
                         return;

@@ -46,7 +46,7 @@ pub(crate) fn write(c: &mut Compound<'_>, args: WriteArgs<'_>) -> OpResult {
         _ => Stability::File,
     };
     if stability > Stability::Memory {
-        fs.settle(node, args.offset..args.offset + len);
+        fs.settle(node, args.offset..args.offset + len)?;
     }
     c.on_disk(|| Access::Write { file, offset: args.offset, len, stability, grew });
     let committed =
@@ -60,7 +60,7 @@ pub(crate) fn commit(c: &mut Compound<'_>, _: CommitArgs) -> OpResult {
     let (fs, node, attr) = c.look(file)?;
     check_kind(attr.kind)?;
     if !c.reply.lies() {
-        fs.commit(node);
+        fs.commit(node)?;
         c.on_disk(|| Access::Commit { file });
     }
     c.answer(&CommitOk { writeverf: c.write_verifier() })

@@ -80,6 +80,7 @@ impl Compound<'_> {
 
     /// The reply of before, once more.
     pub(crate) fn replay(&mut self, replay: &Replay) -> OpResult {
+        self.server.repeats();
         self.reply.encoder.raw(&replay.body);
         if let Some(file) = replay.file {
             self.set_current(file);

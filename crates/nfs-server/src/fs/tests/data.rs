@@ -274,7 +274,7 @@ fn what_is_not_stable_is_lost_with_the_power_or_not() {
     for (kept, expected) in [(true, [vec![2; 1024], vec![3; 512]].concat()), (false, vec![1; 1000])] {
         let (fs, one) = volatile();
         fs.write(&root, one, 0, &[1; 1000], at(3)).unwrap();
-        fs.commit(one);
+        fs.commit(one).unwrap();
         fs.write(&root, one, 0, &[2; 1024], at(4)).unwrap();
         fs.write(&root, one, 1024, &[3; 512], at(5)).unwrap();
         let before = fs.attr(one).unwrap().change;
@@ -291,7 +291,7 @@ fn a_stable_write_and_a_new_size_survive_among_data_that_does_not() {
     let root = Credentials::root();
     fs.write(&root, one, 0, &[1; 512], at(3)).unwrap();
     fs.write(&root, one, 100, &[2; 50], at(4)).unwrap();
-    fs.settle(one, 100..150);
+    fs.settle(one, 100..150).unwrap();
     assert_eq!(fs.lose_power(at(5), &mut || 1), 1);
     assert_eq!(read_all(&fs, one), [vec![0; 100], vec![2; 50]].concat());
 
