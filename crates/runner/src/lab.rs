@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use benchmaster_lab::cut::{CutDisk, PowerCut, Recent};
 use benchmaster_lab::facts::ProblemKind;
 use benchmaster_lab::guest::Command;
 use benchmaster_lab::kernel::KernelOrigin;
@@ -21,7 +22,9 @@ use super::RunError;
 use super::network::{achieved_of, link, record};
 use benchmaster_diagnosis::validity::machines::{CLIENT_SCRIPT, ClientLook, SERVER_SCRIPT, ServerLook};
 use benchmaster_study::plan::Plan;
-use benchmaster_study::settings::{LabServer, LabSettings, Means, SERVER, Settings, TargetKind};
+use benchmaster_study::settings::{
+    LabDiskCache, LabServer, LabSettings, Means, SERVER, Settings, TargetKind,
+};
 
 /// The name of the server machine.
 pub(super) const SERVER_MACHINE: &str = "server";
@@ -29,6 +32,9 @@ pub(super) const SERVER_MACHINE: &str = "server";
 const FOUND_OUT: Duration = Duration::from_secs(14);
 /// Most bytes of a console that are kept with a run: the end.
 const CONSOLE: u64 = 1 << 20;
+
+/// For how long a lying disk has writes in its cache that it says it has flushed.
+const LIE: Duration = Duration::from_secs(5);
 
 /// What the network of a lab on virtual time is good for.
 const VIRTUAL_NOTE: &str = "tc netem between namespaces of one kernel on virtual time: delays are exact, and nothing else takes time";
@@ -46,6 +52,8 @@ pub(super) struct Labs {
     clients: u32,
     /// Whether any treatment emulates a network: then all have the same wire.
     emulated: bool,
+    /// Whether the server's power is cut in any: then its disk is always one that can lose it.
+    power_cuts: bool,
     /// The labs that treatments need. Where they are several, none that is up already is used.
     kinds: Vec<LabConfig>,
     /// Whether a machine of a lab that was up already was lost.
@@ -74,6 +82,7 @@ impl Labs {
             clients: in_lab().map(Settings::clients).max().unwrap_or(1),
             emulated: in_lab()
                 .any(|settings| !settings.network.is_plain() || settings.network.means == Means::Wire),
+            power_cuts: in_lab().any(Settings::cuts_machine),
             kinds: Vec::new(),
             distrusted: false,
             up: None,
@@ -99,7 +108,8 @@ impl Labs {
             ServerKind::Knfsd(_) => ServerKind::default(),
             server => server,
         };
-        Ok(Some(LabConfig { server, ..config }))
+        let power_cuts = self.power_cuts && matches!(server, ServerKind::Knfsd(_));
+        Ok(Some(LabConfig { server, power_cuts, ..config }))
     }
 
     /// Whether the lab that is up is not the one that a treatment needs.
@@ -169,8 +179,23 @@ impl Labs {
     }
 
     /// Has the kernel's server lose power, and waits until it serves again. What was done, in words.
-    pub(super) fn cut_server(&self, _: &Settings, _: u64) -> Result<String, String> {
-        Err("machines of the lab cannot be cut yet; write a `failure_hook`".into())
+    pub(super) fn cut_server(&self, settings: &Settings, seed: u64) -> Result<String, String> {
+        let (up, lab) = self.up.as_ref().zip(settings.lab.as_ref()).ok_or("there is no lab")?;
+        let disk = match lab.disk_cache {
+            LabDiskCache::None => CutDisk::Durable,
+            LabDiskCache::Volatile => CutDisk::Cached,
+            LabDiskCache::Lying => CutDisk::Lying(Recent::Time(LIE)),
+        };
+        let facts = up.lab.cut_server(&PowerCut { disk, seed }).map_err(|error| error.to_string())?;
+        let lost = &facts.disk;
+        let mut how = format!(
+            "the machine was killed; of {} writes that its disk could lose {} were lost and {} torn (disk_cache: {})",
+            lost.at_risk, lost.dropped, lost.torn, lab.disk_cache
+        );
+        if let Some(repaired) = &facts.repaired {
+            how += &format!("; the file system had to be repaired: {repaired}");
+        }
+        Ok(how)
     }
 
     /// Sets the links of an emulated lab.

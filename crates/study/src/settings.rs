@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::clients::{ClientSettings, Launcher, MOST_CLIENTS};
 pub(crate) use self::lab::HARD_TO_CHANGE;
-pub use self::lab::{LabBackEnd, LabFileSystem, LabMistake, LabServer, LabSettings};
+pub use self::lab::{LabBackEnd, LabDiskCache, LabFileSystem, LabMistake, LabServer, LabSettings};
 pub use self::network::{Loss, Means, NetworkSettings};
 pub use self::sampling::{CollectSettings, SamplingSettings};
 pub use self::server::{ReadyStep, ServerCache, ServerKind, ServerMistake, ServerSettings};
@@ -114,6 +114,12 @@ impl Settings {
         let of =
             |spec: &WorkloadSpec| serde_json::to_value(spec).is_ok_and(|spec| spec["verify"] == "durability");
         self.workloads.iter().any(|(_, spec)| of(spec))
+    }
+
+    /// Whether the server machine of the lab loses power in a run.
+    pub fn cuts_machine(&self) -> bool {
+        let knfsd = self.lab.as_ref().is_some_and(|lab| lab.server == LabServer::Knfsd);
+        knfsd && self.run.failure == CutKind::Power && self.run.failure_hook.is_none() && self.is_witnessed()
     }
 
     /// The hosts of the clients, with patterns spelled out; none when they are on this host or Slurm knows them.

@@ -149,6 +149,15 @@ pub(crate) fn check_workload(
                     serves again; or `failure = \"none\"`";
         reader.error("run.failure", message, help);
     }
+    let knfsd = settings.lab.as_ref().is_some_and(|lab| lab.server == LabServer::Knfsd);
+    if program.witnessed
+        && knfsd
+        && settings.run.failure == CutKind::Process
+        && settings.run.failure_hook.is_none()
+    {
+        let message = "the kernel's server has no process that could be killed";
+        reader.error("run.failure", message, "write `failure = \"power\"`");
+    }
     if launcher != Launcher::Threads && clients > 1 && program.verify_block.is_some() {
         let filesets = workload.filesets.iter().zip(&program.effects);
         let shared = |fileset: &benchmaster_record::model::Fileset, effect: Effect| {

@@ -21,6 +21,20 @@ pub(crate) const HARD_TO_CHANGE: [&str; 8] = [
     "lab.server_memory",
 ];
 
+words! {
+    /// What a disk of the lab does with writes until its power is cut.
+    #[derive(Default, JsonSchema)]
+    LabDiskCache {
+        /// It has no cache that forgets: every write that was done is kept.
+        None = "none",
+        /// Of the writes since the last flush each is kept, lost, or torn between sectors.
+        #[default]
+        Volatile = "volatile",
+        /// Flushes are reported and not done: what was written in the last five seconds is at risk as well.
+        Lying = "lying",
+    }
+}
+
 /// Machines in user space in which the study runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -53,6 +67,8 @@ pub struct LabSettings {
     pub file_system: LabFileSystem,
     /// Size of the file system's disk.
     pub disk_size: ByteSize,
+    /// What the disk does with writes until its power is cut, see `failure` in `[run]`.
+    pub disk_cache: LabDiskCache,
     /// Options of `mkfs` for `ext4` and `xfs`.
     pub mkfs_options: String,
     /// Options that the server mounts its file system with.
@@ -81,6 +97,7 @@ impl Default for LabSettings {
             threads: knfsd.threads,
             file_system: LabFileSystem::Tmpfs,
             disk_size: ByteSize(knfsd.disk_size),
+            disk_cache: LabDiskCache::default(),
             mkfs_options: String::new(),
             mount_options: String::new(),
             sync: knfsd.sync,
