@@ -51,6 +51,8 @@ pub struct WorkArea {
     null_rates: NullRates,
     /// Whether it was made by another process, which removes it.
     joined: bool,
+    /// Whether the server has failed since files were prepared, which may have taken the directory itself.
+    failed: bool,
 }
 
 /// How the working directory is reached.
@@ -156,7 +158,7 @@ impl WorkArea {
 
     fn at(target: &Target, path: PathBuf, place: Location, joined: bool) -> Self {
         let (prepared, null_rates) = (BTreeMap::new(), NullRates::default());
-        Self { target: target.clone(), path, place, prepared, null_rates, joined }
+        Self { target: target.clone(), path, place, prepared, null_rates, joined, failed: false }
     }
 
     /// Rates of the executor alone, measured for the workloads of this directory.
@@ -195,6 +197,15 @@ impl WorkArea {
     /// The working directory; on an NFS server its URL.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The server has failed: what it lost of the directory is made again when it is needed.
+    pub(crate) fn note_failure(&mut self) {
+        self.failed = true;
+    }
+
+    fn id(&self) -> String {
+        id_of(&self.name()).unwrap_or_default().to_owned()
     }
 
     /// The name of the working directory in its target.
@@ -314,6 +325,13 @@ impl WorkArea {
         conductor: &mut dyn Conductor,
         observe: &mut dyn FnMut(u64),
     ) -> Result<Vec<Ready>, AreaError> {
+        if std::mem::take(&mut self.failed) && !self.joined {
+            let id = self.id();
+            match &mut self.place {
+                Location::Directory(directory) => directory.restore(&id)?,
+                Location::Nfs(area) => area.restore(shared)?,
+            }
+        }
         if let Location::Directory(directory) = &mut self.place {
             directory.open()?;
         }

@@ -402,6 +402,7 @@ impl Execution<'_> {
         let witness = witness.transpose().map_err(|error| ExecuteError::ReadBack(error.0))?;
         let Some(Noted { ledger, begun }) = noted else { return Ok((free, witness)) };
         ready.iter().flat_map(Ready::distinct).for_each(FileTable::end_witness);
+        self.area.note_failure();
         ledger.end().map_err(|(path, source)| ExecuteError::Ledger { path, source })?;
         let start = ran.window.start;
         let begun = clock.nanos(start, begun).cast_signed() - clock.nanos(begun, start).cast_signed();

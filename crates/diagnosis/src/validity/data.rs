@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use benchmaster_record::environment::TargetEnvironment;
 use benchmaster_record::model::{Claim, OpenFlag, Step, Workload};
+use benchmaster_record::recording::PhaseTiming;
 
 use super::rule::all_of_it;
 use crate::prelude::*;
@@ -38,7 +39,10 @@ pub(crate) static ERRORS: Rule = Rule {
 
 fn errors(s: Subject<'_>) -> Option<Check> {
     let measured: u64 = s.recording.series.iter().map(|series| series.total.errors).sum();
-    let around: u64 = s.recording.phases.iter().filter(|p| p.phase != Phase::Measure).map(|p| p.errors).sum();
+    // What the server has lost cannot be closed: the witness says so.
+    let lost = s.recording.witness.as_ref().is_some_and(|witness| witness.missing() > 0);
+    let around = |p: &&PhaseTiming| p.phase != Phase::Measure && !(lost && p.phase == Phase::TearDown);
+    let around: u64 = s.recording.phases.iter().filter(around).map(|p| p.errors).sum();
     if measured + around == 0 {
         return None;
     }

@@ -87,6 +87,15 @@ impl Directory {
         Ok(())
     }
 
+    /// Makes it again where it is gone, as after a failure of its server.
+    pub(super) fn restore(&mut self, id: &str) -> Result<(), AreaError> {
+        let marker = self.path.join(MARKER);
+        self.root = None;
+        std::fs::create_dir_all(&self.path).map_err(|source| io_error("make", &self.path, source))?;
+        std::fs::write(&marker, id).map_err(|source| io_error("write", &marker, source))?;
+        self.reopen()
+    }
+
     pub(super) fn release(&mut self) {
         self.root = None;
     }
@@ -139,7 +148,12 @@ impl Directory {
 /// Removes a marked directory, its marker last: what a kill leaves behind is still known as ours.
 fn remove_marked(path: &Path) -> Result<(), AreaError> {
     let fail = |source| io_error("remove", path, source);
-    for entry in std::fs::read_dir(path).map_err(fail)? {
+    let entries = match std::fs::read_dir(path) {
+        // A failure of its server has taken it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(fail)?,
+    };
+    for entry in entries {
         let entry = entry.map_err(fail)?;
         if entry.file_name() != MARKER {
             let path = entry.path();

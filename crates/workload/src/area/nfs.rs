@@ -221,12 +221,25 @@ impl NfsArea {
         written.map(drop)
     }
 
+    /// Makes it again where it is gone, as after a failure of its server.
+    pub(super) fn restore(&self, shared: &SharedMount) -> Result<(), AreaError> {
+        self.shared(shared, async |mount| {
+            let made = mount.create_dirs(self.directory.as_bytes()).await;
+            made.map_err(|error| self.error("make", "", error))?;
+            self.write_marker(mount).await.map_err(|error| self.error("write", MARKER, error))
+        })
+    }
+
     /// Removes the directory, its marker last: what a kill leaves behind is still known as ours.
     async fn remove_marked(&self, mount: &Mount) -> Result<(), AreaError> {
         let mut names = Vec::new();
         let listed =
             mount.readdir(self.directory.as_bytes(), &mut |entry| names.push(entry.name.to_vec())).await;
-        listed.map_err(|error| self.error("list", "", error))?;
+        match listed {
+            // A failure of its server has taken it.
+            Err(error) if error.is_absent() => return Ok(()),
+            listed => listed.map_err(|error| self.error("list", "", error))?,
+        }
         for name in names.iter().filter(|name| *name != MARKER.as_bytes()) {
             let name = String::from_utf8_lossy(name);
             let removed = mount.remove_tree(&self.below(&name)).await;
