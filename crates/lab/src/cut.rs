@@ -1,7 +1,7 @@
 //! A power cut of the server machine: what its disk does at it, and what came of it.
 //!
-//! * [`log`]: what the machine wrote to its disk, and when it flushed it.
-//! * [`survivors`]: what of it is still there afterwards.
+//! * `log`: what the machine wrote to its disk, and when it flushed it.
+//! * `survivors`: what of it is still there afterwards.
 
 use std::time::{Duration, SystemTime};
 

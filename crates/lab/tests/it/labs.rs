@@ -24,7 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("it_ends_with_its_supervisor", crashes::supervisor_killed),
         ("there_is_one_of_a_name_and_down_ends_it", crashes::down),
     ];
-    let machines: [(&str, Test); 11] = [
+    let machines: [(&str, Test); 12] = [
         ("files_are_on_the_server", use_of::files),
         ("the_network_is_as_configured", use_of::emulated),
         ("a_machine_that_ends_is_reported_with_the_reason", crashes::machine_ends),
@@ -34,6 +34,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("sync_on_xfs_loses_nothing_at_a_power_cut", cuts::sync_on_xfs),
         ("async_loses_data_at_a_power_cut", cuts::asynchronous),
         ("a_disk_that_lies_loses_data_at_a_power_cut", cuts::lying),
+        ("a_file_system_without_barriers_loses_data_at_a_power_cut", cuts::without_barriers),
         ("clients_go_on_after_a_power_cut", cuts::clients_go_on),
         ("what_is_not_cut_says_why", cuts::refused),
     ];

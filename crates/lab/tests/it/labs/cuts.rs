@@ -52,20 +52,32 @@ pub(super) fn sync_on_xfs(back_end: BackEnd) -> Result<(), Failed> {
 }
 
 fn nothing_lost(back_end: BackEnd, file_system: FileSystem) -> Result<(), Failed> {
-    let counted = cuts(back_end, file_system, true, CutDisk::Cached, 5)?;
+    let name = file_system.to_string();
+    let lab = lab(back_end, &name, knfsd(file_system, true))?;
+    let counted = cuts(&lab, &format!("sync on {name}"), CutDisk::Cached, 5)?;
     assert_eq!(counted.lost, 0, "{counted:?}");
     Ok(())
 }
 
 pub(super) fn asynchronous(back_end: BackEnd) -> Result<(), Failed> {
-    let counted = cuts(back_end, FileSystem::Ext4, false, CutDisk::Cached, 3)?;
+    let lab = lab(back_end, "async", knfsd(FileSystem::Ext4, false))?;
+    let counted = cuts(&lab, "async on ext4", CutDisk::Cached, 3)?;
     assert!(counted.cuts_with_loss * 20 >= counted.cuts * 19, "{counted:?}");
     Ok(())
 }
 
 pub(super) fn lying(back_end: BackEnd) -> Result<(), Failed> {
-    let disk = CutDisk::Lying(Recent::Writes(200));
-    let counted = cuts(back_end, FileSystem::Ext4, true, disk, 5)?;
+    let lab = lab(back_end, "lying", knfsd(FileSystem::Ext4, true))?;
+    let counted = cuts(&lab, "sync on ext4", CutDisk::Lying(Recent::Writes(200)), 5)?;
+    assert!(counted.cuts_with_loss > 0, "{counted:?}");
+    Ok(())
+}
+
+/// What would be seen if the server or its file system forgot to flush: `sync` promises nothing then.
+pub(super) fn without_barriers(back_end: BackEnd) -> Result<(), Failed> {
+    let knfsd = KnfsdConfig { mount_options: "nobarrier".into(), ..knfsd(FileSystem::Ext4, true) };
+    let lab = lab(back_end, "barriers", knfsd)?;
+    let counted = cuts(&lab, "without barriers", CutDisk::Cached, 5)?;
     assert!(counted.cuts_with_loss > 0, "{counted:?}");
     Ok(())
 }
@@ -74,30 +86,26 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |value| value.parse().unwrap())
 }
 
-fn lab(back_end: BackEnd, name: &str, file_system: FileSystem, sync: bool) -> Result<Lab, LabError> {
+fn knfsd(file_system: FileSystem, sync: bool) -> KnfsdConfig {
     // Clients have to find out within the grace period, however busy this host is.
     let lease = Duration::from_secs(30);
-    let knfsd = KnfsdConfig { file_system, sync, lease, disk_size: 512 << 20, ..KnfsdConfig::default() };
+    KnfsdConfig { file_system, sync, lease, disk_size: 512 << 20, ..KnfsdConfig::default() }
+}
+
+fn lab(back_end: BackEnd, name: &str, knfsd: KnfsdConfig) -> Result<Lab, LabError> {
     let server = ServerKind::Knfsd(knfsd);
     up(&LabConfig { server, clients: 2, power_cuts: true, ..config(back_end, name) })
 }
 
-fn cuts(
-    back_end: BackEnd,
-    file_system: FileSystem,
-    sync: bool,
-    disk: CutDisk,
-    number: u64,
-) -> Result<Counted, Failed> {
+fn cuts(lab: &Lab, what: &str, disk: CutDisk, number: u64) -> Result<Counted, Failed> {
     let first = setting("BENCHMASTER_CUTS_SEED", 1);
-    let lab = lab(back_end, &format!("{file_system}-{}", u8::from(sync)), file_system, sync)?;
     let mut counted = Counted::default();
     for seed in first..first + setting("BENCHMASTER_CUTS", number) {
-        one(&lab, PowerCut { disk, seed }, &mut counted)?;
+        one(lab, PowerCut { disk, seed }, &mut counted)?;
         let Counted { cuts, written, lost, cuts_with_loss, repaired, at_risk, outage } = &counted;
         println!(
-            "{file_system} sync={sync} {disk:?}: {cuts} cuts (last seed {seed}), {lost} of {written} blocks lost in \
-             {cuts_with_loss} cuts, {repaired} repairs, {at_risk} writes were at risk, mean outage {:?}",
+            "{what}, {disk:?}: {cuts} cuts (last seed {seed}), {lost} of {written} blocks lost in {cuts_with_loss} cuts, \
+             {repaired} repairs, {at_risk} writes were at risk, mean outage {:?}",
             *outage / *cuts as u32
         );
     }
@@ -252,7 +260,7 @@ pub(crate) fn hold_lock(file: &str, signs: &str) -> ExitCode {
 /// Clients of the kernel go on by themselves: what they have open and locked they reclaim.
 pub(super) fn clients_go_on(back_end: BackEnd) -> Result<(), Failed> {
     const VERSIONS: [&str; 3] = ["3", "4.0", "4.2"];
-    let lab = lab(back_end, "go-on", FileSystem::Ext4, true)?;
+    let lab = lab(back_end, "go-on", knfsd(FileSystem::Ext4, true))?;
     let shell = |machine: &str, script: &str| {
         let output =
             lab.run(machine, &Command { limit: Duration::from_secs(150), ..Command::shell(script) })?;
@@ -308,7 +316,7 @@ pub(super) fn refused(back_end: BackEnd) -> Result<(), Failed> {
     let error = lab.cut_server(&cut).unwrap_err().to_string();
     assert!(error.contains("power_cuts"), "{error}");
     drop(lab);
-    let lab = self::lab(back_end, "memory", FileSystem::Tmpfs, true)?;
+    let lab = self::lab(back_end, "memory", knfsd(FileSystem::Tmpfs, true))?;
     let error = lab.cut_server(&cut).unwrap_err().to_string();
     assert!(error.contains("tmpfs"), "{error}");
     drop(lab);
