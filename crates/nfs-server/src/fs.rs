@@ -74,7 +74,7 @@ pub struct FileSystem {
     renames: Mutex<()>,
     root: Node,
     volatile: Option<Volatile>,
-    logged: Option<Logged>,
+    logged: Option<Box<Logged>>,
 }
 
 impl fmt::Debug for FileSystem {

@@ -163,6 +163,7 @@ impl Shared {
     }
 
     /// A reply is repeated, which was made by a thread that may not have sent it.
+    #[cold]
     pub(crate) fn repeats(&self) {
         if let Some(wal) = &self.wal {
             wal.require_all();
@@ -170,10 +171,17 @@ impl Shared {
     }
 
     /// Notes in the log which clients may reclaim after a crash.
+    #[inline]
     pub(crate) fn note_clients(&self) {
         if let Some(wal) = &self.wal {
-            wal.note_clients(self.state.known_changes(), || self.state.clients().clients().known_clients());
+            self.note_clients_in(wal);
         }
+    }
+
+    // Apart: without a log, a call should not even be longer.
+    #[inline(never)]
+    fn note_clients_in(&self, wal: &Wal) {
+        wal.note_clients(self.state.known_changes(), || self.state.clients().clients().known_clients());
     }
 
     /// The power goes: of data that is not stable each sector of 512 bytes is lost or not, as `random` has it. Returns how

@@ -69,8 +69,10 @@ pub(crate) struct Wal {
     wanted: PerThread<AtomicU64>,
     /// The file cannot be written any more.
     broken: AtomicBool,
-    /// Names of clients in the log and the state file, and the number of changes after which they were these.
-    clients: Mutex<(u64, BTreeSet<Vec<u8>>)>,
+    /// Names of clients in the log and the state file.
+    clients: Mutex<BTreeSet<Vec<u8>>>,
+    /// After how many changes of those to be known they were these.
+    clients_noted: AtomicU64,
 }
 
 /// Records that are not written yet, after room for the head of a frame.
@@ -207,7 +209,8 @@ impl Wal {
             safe: AtomicU64::new(0),
             wanted: PerThread::default(),
             broken: AtomicBool::new(false),
-            clients: Mutex::new((0, clients.iter().cloned().collect())),
+            clients: Mutex::new(clients.iter().cloned().collect()),
+            clients_noted: AtomicU64::new(0),
         })
     }
 
@@ -235,6 +238,7 @@ impl Wal {
         wanted <= self.safe.load(Ordering::Acquire) || self.flush_to(wanted)
     }
 
+    #[inline(never)]
     fn flush_to(&self, wanted: u64) -> bool {
         let mut current = self.current.lock();
         if wanted <= self.safe.load(Ordering::Acquire) {
@@ -291,7 +295,7 @@ impl Wal {
         let number = current.number + 1;
         let mut next = Current::create(&self.state, number, salt)?;
         let mut space = Space::of(&next)?;
-        next.image = match save(number, clients.1.iter().cloned().collect()) {
+        next.image = match save(number, clients.iter().cloned().collect()) {
             Ok(image) => image,
             Err(error) => {
                 // A leftover: the next start removes it, too.
@@ -319,12 +323,12 @@ impl Wal {
 
     /// Notes which clients may reclaim after a crash, when they are others than before `changes` changes.
     pub(crate) fn note_clients(&self, changes: u64, known: impl FnOnce() -> Vec<Vec<u8>>) {
-        let mut noted = self.clients.lock();
-        if noted.0 == changes {
+        if self.clients_noted.load(Ordering::Acquire) == changes {
             return;
         }
+        let mut noted = self.clients.lock();
         let known: BTreeSet<Vec<u8>> = known().into_iter().collect();
-        let differ: Vec<&Vec<u8>> = known.symmetric_difference(&noted.1).collect();
+        let differ: Vec<&Vec<u8>> = known.symmetric_difference(&noted).collect();
         if !differ.is_empty() {
             let bytes = differ.iter().map(|name| name.len() as u64 + 16).sum::<u64>() + 16;
             // Without room: the next request tries again.
@@ -333,7 +337,8 @@ impl Wal {
                 frame::put_clients(out, differ.iter().map(|name| (known.contains(*name), &name[..])))
             });
         }
-        *noted = (changes, known);
+        *noted = known;
+        self.clients_noted.store(changes, Ordering::Release);
     }
 }
 

@@ -157,13 +157,15 @@ fn killed(options: &str, durability: &str, rules: &[&str], seed: u64, cuts: usiz
             .block_on(async {
                 let mount = connect(&reactor, address, "version=3").await;
                 for (task, done) in tasks.iter().enumerate() {
-                    if let Some(found) = difference(&mount, task, &done.borrow()).await {
+                    let was = done.take();
+                    if let Some(found) = difference(&mount, task, &was).await {
                         return Some(format!("cut {cut}: {found}"));
                     }
                     // What came of a change that was under way is known only now.
-                    if !done.borrow().open.is_empty() {
+                    if was.open.is_empty() {
+                        done.replace(was);
+                    } else {
                         mount.remove_tree(format!("task {task}").as_bytes()).await.unwrap();
-                        done.take();
                     }
                 }
                 None

@@ -8,7 +8,7 @@ use benchmaster_nfs_client::mount::{Mount, OpenFlags};
 use benchmaster_nfs_client::protocol::NfsResult;
 use benchmaster_nfs_client::reactor::Reactor;
 use benchmaster_nfs_client::types::{LockKind, Range};
-use benchmaster_nfs_server::{Loss, Server, ServerConfig, ServerError};
+use benchmaster_nfs_server::{Durability, Loss, Server, ServerConfig, ServerError};
 
 use crate::support::embedded::{run, server_with};
 use crate::support::futures::all;
@@ -80,10 +80,18 @@ async fn is_whole(mount: &Mount, path: &[u8], seed: u64) -> bool {
 #[test]
 fn mounts_of_every_version_survive_crashes() {
     const TASKS: usize = 4;
-    for (at, options) in
-        ["version=3", "version=4.0", "version=4.1", "version=4.2&cache=linux"].into_iter().enumerate()
+    let versions = ["version=3", "version=4.0", "version=4.1", "version=4.2&cache=linux"];
+    // From memory, and from a state file and its log.
+    for (at, (options, logged)) in
+        [false, true].into_iter().flat_map(|logged| versions.map(|options| (options, logged))).enumerate()
     {
-        let server = server_with(&[], losing);
+        let place = tempfile::tempdir().unwrap();
+        let server = server_with(&[], |config| {
+            losing(config);
+            if logged {
+                (config.state, config.durability) = (Some(place.path().join("state")), Durability::Process);
+            }
+        });
         run(async |reactor, _| {
             let mount = connect(&reactor, &server, options).await;
             let (done, stop) = (Cell::new(0), Cell::new(false));

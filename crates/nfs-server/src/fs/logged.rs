@@ -130,7 +130,7 @@ fn cost(pieces: &[Piece]) -> u64 {
 impl FileSystem {
     /// From now on changes are logged.
     pub(crate) fn log_to(&mut self, wal: &Arc<Wal>, export: u32) {
-        self.logged = Some(Logged { wal: Arc::clone(wal), export, dirty: Mutex::default() });
+        self.logged = Some(Box::new(Logged { wal: Arc::clone(wal), export, dirty: Mutex::default() }));
     }
 
     /// Takes room in the log for a change; `None` without a log. Before any file is locked.
