@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::time::Duration;
 
 use benchmaster_nfs_client::error::NfsError;
 use benchmaster_nfs_client::mount::{File, Mount, OpenFlags};
@@ -10,7 +11,6 @@ use benchmaster_nfs_client::protocol::NfsResult;
 use benchmaster_nfs_client::reactor::Reactor;
 use benchmaster_nfs_client::rpc::Transport;
 use benchmaster_nfs_client::types::{LockKind, Range};
-use benchmaster_record::nfs::NfsVersion;
 
 use crate::history::Who;
 use crate::oracle::{HELD, Seen};
@@ -38,21 +38,21 @@ pub(crate) fn options(scenario: &Scenario, client: usize) -> MountOptions {
     options.version = scenario.version;
     options.port = Some(PORT);
     options.mount_port = Some(PORT);
-    options.timeo = Some(std::time::Duration::from_secs(TIMEOUT_S));
+    options.timeo = Some(Duration::from_secs(TIMEOUT_S));
     // As a hard mount: an operation ends when the server has answered.
     options.retrans = Some(1000);
     if scenario.udp {
         options.transport = Transport::Udp;
-        options.timeo = Some(std::time::Duration::from_millis(1100));
+        options.timeo = Some(Duration::from_millis(1100));
         options.read_size = 8192;
         options.write_size = 8192;
     }
     if scenario.cached && !auditor {
         options.cache = Cache::Linux;
     }
-    if scenario.version == NfsVersion::V40 {
-        // The server would call back over a connection of its own, which is not simulated.
-        options.delegations = Some(false);
+    if scenario.hurried && options.cache == Cache::Linux {
+        options.paging.dirty_expire = Duration::from_millis(100);
+        options.paging.dirty_writeback = Duration::from_millis(50);
     }
     options
 }
@@ -284,7 +284,7 @@ async fn get(mount: &Mount, file: &File, block: u64) -> NfsResult<Seen> {
     })
 }
 
-async fn increment(site: &Site, mount: &Mount, client: usize, hold: std::time::Duration) -> NfsResult<()> {
+async fn increment(site: &Site, mount: &Mount, client: usize, hold: Duration) -> NfsResult<()> {
     let oracle = &site.world.oracle;
     let file = mount.open(COUNTER, &flags(true, true, false, false)).await?;
     let result = async {

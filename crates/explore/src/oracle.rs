@@ -96,6 +96,8 @@ pub(crate) struct Client {
     may_be: Vec<Directory>,
     /// Blocks of the held file that were written since it was last stable: what they were before.
     unstable: BTreeMap<u64, BTreeSet<Option<u64>>>,
+    /// Blocks of the held file that could not be made stable before it was closed: what they may be.
+    doubtful: BTreeMap<u64, BTreeSet<Option<u64>>>,
     /// Generation of its record that is certainly there, and the last one that was begun.
     published: (u64, u64),
     /// The operation under way, and when it began.
@@ -104,16 +106,33 @@ pub(crate) struct Client {
     restarts: u64,
     /// When the server last heard of it.
     pub(crate) heard: Duration,
+    /// Until when something may have kept its messages from the server.
+    disturbed: Duration,
     /// Whether it was silent for so long that the server may have forgotten it.
     lost: bool,
+    /// How often the disk failed in what it asked for: in all, before the operation under way, before the held file was opened.
+    struck: [u64; 3],
     pub(crate) dead: bool,
 }
 
 impl Client {
     /// Whether the server may have forgotten it: it was, or is, silent for longer than it needs to renew its lease, which it does
-    /// when two thirds are over.
+    /// when two thirds are over; and not by itself.
     fn is_lost(&self, now: Duration) -> bool {
-        self.lost || now.saturating_sub(self.heard) >= LEASE.mul_f64(0.8)
+        let silent = now.saturating_sub(self.heard) >= LEASE.mul_f64(0.8);
+        self.lost || (silent && self.disturbed >= self.heard)
+    }
+
+    /// Whether too little is left of a grace period to reclaim anything.
+    fn misses(&self, grace: Duration) -> bool {
+        self.disturbed + LEASE.mul_f64(0.2) >= grace
+    }
+
+    /// Whether an error may be that of the disk.
+    fn is_struck(&self, op: Op) -> bool {
+        let [all, before, held] = self.struck;
+        let of_held = matches!(op, Op::WriteHeld { .. } | Op::SyncHeld | Op::Release);
+        all > before || (of_held && all > held)
     }
 }
 
@@ -122,7 +141,9 @@ impl Client {
 pub(crate) struct Oracle {
     pub(crate) clients: Vec<Client>,
     /// Restarts of the server so far.
-    pub(crate) restarts: u64,
+    restarts: u64,
+    /// Until when the last grace period lasts.
+    grace: Duration,
     /// Who has the lock, as far as clients know.
     holders: BTreeSet<usize>,
     /// Increments that are certainly in the counter, and those that may be.
@@ -136,16 +157,20 @@ impl Oracle {
         let client = Client {
             may_be: vec![Directory::default()],
             unstable: BTreeMap::new(),
+            doubtful: BTreeMap::new(),
             published: (0, 0),
             doing: None,
             restarts: 0,
             heard: Duration::ZERO,
+            disturbed: Duration::ZERO,
             lost: false,
+            struck: [0; 3],
             dead: false,
         };
         Self {
             clients: vec![client; clients],
             restarts: 0,
+            grace: Duration::ZERO,
             holders: BTreeSet::new(),
             counter: (0, 0),
             wrong: None,
@@ -163,9 +188,35 @@ impl Oracle {
         client.heard = now;
     }
 
+    /// From now until then something may keep messages of a client, or of all, from the server.
+    pub(crate) fn disturbed(&mut self, client: Option<u8>, now: Duration, until: Duration) {
+        for (number, of) in self.clients.iter_mut().enumerate() {
+            if client.is_none_or(|client| usize::from(client) == number) {
+                of.disturbed = of.disturbed.max(until);
+                of.lost |= now < self.grace && of.misses(self.grace);
+            }
+        }
+    }
+
+    /// The server is started again, with a grace period until then.
+    pub(crate) fn restarted(&mut self, grace: Duration) {
+        self.restarts += 1;
+        self.grace = grace;
+        self.clients.iter_mut().for_each(|client| client.lost |= client.misses(grace));
+    }
+
+    /// The disk failed in what a client asked for.
+    pub(crate) fn struck(&mut self, client: usize) {
+        self.clients[client].struck[0] += 1;
+    }
+
     pub(crate) fn begins(&mut self, client: usize, op: Op, now: Duration) {
         let restarts = self.restarts;
         let client = &mut self.clients[client];
+        client.struck[1] = client.struck[0];
+        if op == Op::Hold {
+            client.struck[2] = client.struck[0];
+        }
         client.doing = Some((now, op));
         client.restarts = restarts;
     }
@@ -175,7 +226,7 @@ impl Oracle {
         let restarted = self.restarts > self.clients[number].restarts;
         let client = &mut self.clients[number];
         client.doing = None;
-        let lost = client.is_lost(now);
+        let (lost, struck) = (client.is_lost(now), client.is_struck(op));
         let mut may_be: Vec<Directory> = Vec::new();
         let mut expected = Vec::new();
         for before in &client.may_be {
@@ -184,7 +235,7 @@ impl Oracle {
             let add = match seen {
                 seen if *seen == right => vec![after],
                 // A client cannot always tell whether a restart was before a change or in the middle of it.
-                Seen::Failed(_) if lost || (self.restarts > 0 && changes_names(op)) => {
+                Seen::Failed(_) if lost || struck || (self.restarts > 0 && changes_names(op)) => {
                     vec![before.clone(), after]
                 }
                 // It was carried out before the server was started again, and the repetition met what it had done.
@@ -209,7 +260,19 @@ impl Oracle {
                     of_block.insert(state.0.get(HELD).and_then(|blocks| blocks.get(block as usize).copied()));
                 }
             }
-            Op::SyncHeld | Op::Release if *seen == Seen::Done => client.unstable.clear(),
+            Op::SyncHeld | Op::Release if *seen == Seen::Done => {
+                client.doubtful.retain(|block, _| !client.unstable.contains_key(block));
+                client.unstable.clear();
+            }
+            // What is not stable now never will be.
+            Op::Release => {
+                for (block, old) in std::mem::take(&mut client.unstable) {
+                    let now = |state: &Directory| Some(*state.0.get(HELD)?.get(block as usize)?);
+                    let may_be = client.doubtful.entry(block).or_default();
+                    may_be.extend(old);
+                    may_be.extend(client.may_be.iter().map(now));
+                }
+            }
             _ => {}
         }
         if may_be.is_empty() {
@@ -254,8 +317,7 @@ impl Oracle {
             state.0.len() == files.len()
                 && state.0.iter().zip(files).all(|((name, blocks), (found, there))| {
                     name == found
-                        && (blocks == there
-                            || (client.dead && name == HELD && self.may_be_held(number, blocks, there)))
+                        && (blocks == there || (name == HELD && self.may_be_held(number, blocks, there)))
                 })
         };
         if client.may_be.iter().any(fits) {
@@ -274,23 +336,27 @@ impl Oracle {
         self.is_wrong(what);
     }
 
-    /// Whether blocks of the held file of a dead client can be what is there: those that were not stable are new or old.
+    /// Whether blocks of the held file can be what is there: those that were not stable when its client died, or that could not
+    /// be made stable, are new or old.
     fn may_be_held(&self, number: usize, blocks: &[u64], there: &[u64]) -> bool {
-        let unstable = &self.clients[number].unstable;
+        let Client { dead, unstable, doubtful, .. } = &self.clients[number];
+        let old = |block: u64| unstable.get(&block).filter(|_| *dead).into_iter().chain(doubtful.get(&block));
         (0..blocks.len().max(there.len()) as u64).all(|block| {
             let at = block as usize;
             let (last, found) = (blocks.get(at).copied(), there.get(at).copied());
             // Zeros may be a hole before a block that is there, or was to be.
             let same = |one: Option<u64>, other: Option<u64>| one.unwrap_or(0) == other.unwrap_or(0);
-            let old = unstable.get(&block);
             last == found
-                || old.is_some_and(|old| old.iter().any(|old| same(*old, found)))
-                || (found.is_none() && last == Some(0))
+                || old(block).flatten().any(|old| same(*old, found))
+                || (found.is_none() && last == Some(0) && (*dead || !doubtful.is_empty()))
         })
     }
 
-    /// A client has the lock, for all that it knows.
+    /// A client has the lock, for all that it knows: one that was silent may not know yet that it lost it.
     pub(crate) fn locked(&mut self, number: usize, now: Duration) {
+        if self.clients[number].is_lost(now) {
+            return;
+        }
         let others: Vec<usize> =
             self.holders.iter().copied().filter(|other| !self.clients[*other].is_lost(now)).collect();
         if let Some(other) = others.first() {
@@ -338,9 +404,9 @@ impl Oracle {
     pub(crate) fn shared_ends(&mut self, number: usize, op: Op, error: Option<&str>, now: Duration) {
         let client = &mut self.clients[number];
         client.doing = None;
-        let lost = client.is_lost(now);
+        let excused = client.is_lost(now) || client.is_struck(op);
         if let Some(error) = error
-            && !lost
+            && !excused
         {
             self.is_wrong(format!("client {number}: {op}: {error}; right would be success"));
         }

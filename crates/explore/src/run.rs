@@ -11,7 +11,7 @@ use benchmaster_nfs_client::reactor::Reactor;
 use crate::actor::{self, Site};
 pub use crate::history::{Line, Who};
 use crate::oracle::Oracle;
-use crate::scenario::{FaultKind, LEASE, Scenario};
+use crate::scenario::{FaultKind, LEASE, Op, Scenario, Step};
 use crate::simulation::Simulation;
 
 /// How long after the last fault and the last pause everything must be over: leases that must run out, one after the other,
@@ -65,7 +65,7 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, RunError> {
     let prepared = reactor.block_on(actor::prepare(&site, scenario)).map_err(|error| failed(&error))?;
     prepared.map_err(|error| RunError(format!("without any fault: {error}")))?;
 
-    let busy = scenario.clients.iter().flatten().map(|step| step.pause).sum::<Duration>();
+    let busy = scenario.clients.iter().flatten().map(time_of).sum::<Duration>();
     let faults = scenario.faults.iter().map(|fault| fault.at + length(&fault.kind)).max().unwrap_or_default();
     world.begin(scenario, busy + faults + PATIENCE);
     let mut clients: Vec<Pin<Box<dyn Future<Output = ()>>>> = Vec::new();
@@ -121,11 +121,20 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, RunError> {
     Ok(Outcome { history: world.history(), violation: violation.map(|what| Violation { what, at }) })
 }
 
+/// How long a client does nothing but wait.
+fn time_of(step: &Step) -> Duration {
+    match step.op {
+        Op::Increment { hold } => step.pause + hold,
+        _ => step.pause,
+    }
+}
+
 /// How long a fault lasts.
 fn length(fault: &FaultKind) -> Duration {
     match *fault {
         FaultKind::Partition { length, .. }
         | FaultKind::Pause { length }
+        | FaultKind::Disk { length, .. }
         | FaultKind::Loss { length, .. } => length,
         FaultKind::Restart { down, .. } => down,
         FaultKind::Cut { .. }

@@ -26,6 +26,9 @@ pub struct Scenario {
     pub udp: bool,
     /// Whether clients cache as Linux' does, and take delegations.
     pub cached: bool,
+    /// Whether what is dirty in a cache is written back soon.
+    #[serde(default)]
+    pub hurried: bool,
     /// What each client does, one after the other.
     pub clients: Vec<Vec<Step>>,
     /// What goes wrong.
@@ -177,6 +180,13 @@ pub enum FaultKind {
         /// By how much, in seconds.
         seconds: i32,
     },
+    /// The disk of the server fails.
+    Disk {
+        /// In what.
+        what: DiskTrouble,
+        /// How long; zero: once.
+        length: Duration,
+    },
     /// The network loses packets.
     Loss {
         /// Of a thousand.
@@ -184,6 +194,24 @@ pub enum FaultKind {
         /// How long.
         length: Duration,
     },
+}
+
+/// How a disk fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskTrouble {
+    /// READ fails.
+    Read,
+    /// WRITE fails.
+    Write,
+    /// COMMIT fails, and what was not stable is lost.
+    Commit,
+    /// Changes of names and attributes fail.
+    Change,
+    /// It is full.
+    Full,
+    /// Of a WRITE of several blocks only the first half is done.
+    Short,
 }
 
 /// What scenarios are drawn from.
@@ -256,6 +284,7 @@ impl Scenario {
         };
         let udp = version == NfsVersion::V3 && dice.one_in(3);
         let cached = dice.one_in(2);
+        let hurried = dice.one_in(2);
         let count = 1 + dice.below(u64::from(space.clients.max(1))) as u8;
         let clients: Vec<Vec<Step>> =
             (0..count).map(|client| steps(&mut dice, client, count, space)).collect();
@@ -265,7 +294,7 @@ impl Scenario {
         let count_of_faults = dice.below(u64::from(space.faults) + 1);
         let mut faults: Vec<Fault> = (0..count_of_faults).map(|_| fault(&mut dice, count, busy)).collect();
         faults.sort_by_key(|fault| fault.at);
-        Self { seed, version, udp, cached, clients, faults }
+        Self { seed, version, udp, cached, hurried, clients, faults }
     }
 
     /// How many operations it has.
@@ -311,6 +340,8 @@ fn op(dice: &mut Dice, held: &mut bool, value: u64, clients: u8) -> Op {
         9 => Op::Remove { name },
         10 => Op::Rename { from: name, to: dice.below(NAMES) as Name },
         11 => Op::List,
+        // Some hold it for longer than their lease.
+        12 | 13 if dice.one_in(12) => Op::Increment { hold: dice.span(LEASE, 2 * LEASE) },
         12 | 13 => Op::Increment { hold: dice.span(MS / 10, 2 * SECOND) },
         14 => Op::Publish,
         15 => Op::Observe { of: dice.below(u64::from(clients)) as u8 },
@@ -330,7 +361,7 @@ fn op(dice: &mut Dice, held: &mut bool, value: u64, clients: u8) -> Op {
 fn fault(dice: &mut Dice, clients: u8, busy: Duration) -> Fault {
     let at = Duration::from_nanos(dice.below(busy.as_nanos() as u64 * 5 / 4));
     let client = dice.below(u64::from(clients)) as u8;
-    let kind = match dice.below(16) {
+    let kind = match dice.below(20) {
         0 | 1 => FaultKind::Cut { client },
         2..=4 => FaultKind::LostReply { client },
         5 | 6 => FaultKind::Partition { client, length: dice.span(100 * MS, LEASE / 2) },
@@ -338,10 +369,24 @@ fn fault(dice: &mut Dice, clients: u8, busy: Duration) -> Fault {
         8 => FaultKind::Pause { length: dice.span(100 * MS, 8 * SECOND) },
         9..=11 => FaultKind::Restart { down: dice.span(10 * MS, 2 * SECOND), power: dice.one_in(2) },
         12 => FaultKind::Death { client },
+        14..=17 => disk(dice),
         13 => FaultKind::Clock { seconds: dice.below(7200) as i32 - 3600 },
         _ => FaultKind::Loss { permille: dice.below(300) as u16, length: dice.span(SECOND, 10 * SECOND) },
     };
     Fault { at, kind }
+}
+
+fn disk(dice: &mut Dice) -> FaultKind {
+    let what = match dice.below(6) {
+        0 => DiskTrouble::Read,
+        1 => DiskTrouble::Write,
+        2 => DiskTrouble::Commit,
+        3 => DiskTrouble::Change,
+        4 => DiskTrouble::Full,
+        _ => DiskTrouble::Short,
+    };
+    let length = if dice.one_in(2) { Duration::ZERO } else { dice.span(50 * MS, 5 * SECOND) };
+    FaultKind::Disk { what, length }
 }
 
 /// `name` of a client's directory, as written.
@@ -389,6 +434,17 @@ impl fmt::Display for FaultKind {
             Self::Restart { down, power: true } => write!(f, "server loses power, down for {down:?}"),
             Self::Death { client } => write!(f, "client {client} dies"),
             Self::Clock { seconds } => write!(f, "server's time of day moves by {seconds} s"),
+            Self::Disk { what, length } => {
+                let what = match what {
+                    DiskTrouble::Read => "disk cannot read",
+                    DiskTrouble::Write => "disk cannot write",
+                    DiskTrouble::Commit => "disk loses what is to be made stable",
+                    DiskTrouble::Change => "disk cannot change names",
+                    DiskTrouble::Full => "disk is full",
+                    DiskTrouble::Short => "disk takes half of what is written",
+                };
+                if length.is_zero() { write!(f, "{what} once") } else { write!(f, "{what} for {length:?}") }
+            }
             Self::Loss { permille, length } => {
                 write!(f, "network loses {permille} of 1000 packets for {length:?}")
             }

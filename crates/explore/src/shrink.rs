@@ -77,6 +77,7 @@ fn lengths(shrunk: &mut Shrunk, most: u32) {
             let (FaultKind::Partition { length, .. }
             | FaultKind::Pause { length }
             | FaultKind::Loss { length, .. }
+            | FaultKind::Disk { length, .. }
             | FaultKind::Restart { down: length, .. }) = &mut smaller.faults[number].kind
             else {
                 break;

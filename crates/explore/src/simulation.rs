@@ -16,13 +16,13 @@ use benchmaster_nfs_client::world::World;
 use benchmaster_nfs_proto::record::{self, Scan};
 use benchmaster_nfs_server::callback::Stepper;
 use benchmaster_nfs_server::dispatch::{self, Conversation, Disposition, LOOK_AGAIN, WAIT_AT_MOST};
-use benchmaster_nfs_server::fs::Time;
+use benchmaster_nfs_server::fs::{Time, Trouble};
 use benchmaster_nfs_server::moment::Moment;
 use benchmaster_nfs_server::outbox::Outbox;
 use benchmaster_nfs_server::peer::Peer;
 use benchmaster_nfs_server::reply::Reply;
 use benchmaster_nfs_server::shared::Shared;
-use benchmaster_nfs_server::state::ConnectionId;
+use benchmaster_nfs_server::state::{ClientId, ConnectionId};
 use benchmaster_nfs_server::{ExportConfig, ServerConfig};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
@@ -31,8 +31,12 @@ use crate::oracle::Oracle;
 use crate::scenario::{Dice, FaultKind, LEASE, Scenario};
 use crate::wire;
 
+mod callbacks;
+mod faults;
 mod network;
 
+use self::callbacks::Listener;
+use self::faults::{TROUBLES, loses};
 use self::network::{Network, TO_CLIENT};
 
 /// Time of day when a scenario begins.
@@ -68,6 +72,7 @@ struct Inner {
     dice: Dice,
     network: Network,
     connections: Vec<Connection>,
+    listeners: Vec<Listener>,
     server: Server,
     faults: Vec<FaultKind>,
     history: Vec<Line>,
@@ -89,6 +94,8 @@ struct Connection {
     /// What came and is no whole record yet.
     input: Vec<u8>,
     conversation: Conversation,
+    /// Whom the server calls over it, if it made it.
+    called: Option<ClientId>,
     peer: Peer,
     /// When the last bytes arrive in each direction: none overtake others.
     last: [Duration; 2],
@@ -152,6 +159,10 @@ enum Event {
     Up,
     /// The network is good again.
     Calm,
+    /// The disk is good again.
+    Mended(Trouble),
+    /// A connection that the server had made is no more.
+    Unreached(ClientId),
 }
 
 impl Simulation {
@@ -167,7 +178,7 @@ impl Simulation {
             write_delegations: dice.one_in(2),
             seed: scenario.seed,
             memory: 1 << 30,
-            volatile: scenario.has(|kind| matches!(kind, FaultKind::Restart { power: true, .. })),
+            volatile: scenario.has(loses),
             ..ServerConfig::default()
         };
         let server = Server {
@@ -189,6 +200,7 @@ impl Simulation {
             dice,
             network,
             connections: Vec::new(),
+            listeners: Vec::new(),
             server,
             faults: scenario.faults.iter().map(|fault| fault.kind).collect(),
             history: Vec::new(),
@@ -223,6 +235,7 @@ impl Simulation {
         inner.queue.retain(|Reverse(due)| !matches!(due.event, Event::Fault(_) | Event::Up));
         inner.network.permille = 0;
         inner.server.paused = inner.now;
+        TROUBLES.into_iter().for_each(|what| inner.mend(what));
         if inner.server.shared.is_none() { inner.up() } else { Ok(()) }
     }
 
@@ -254,10 +267,7 @@ impl World for Simulation {
 
     fn connect(&self, to: SocketAddr, transport: Transport) -> io::Result<OwnedFd> {
         let mut inner = self.inner.borrow_mut();
-        let client = match to.ip() {
-            IpAddr::V4(address) => usize::from(address.octets()[3]),
-            IpAddr::V6(_) => return Err(io::ErrorKind::AddrNotAvailable.into()),
-        };
+        let client = client_of(to)?;
         if inner.dead.get(client) != Some(&false) {
             return Err(io::ErrorKind::NetworkUnreachable.into());
         }
@@ -275,27 +285,13 @@ impl World for Simulation {
         };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None)?;
-        let number = inner.connections.len();
-        let outbox = (transport == Transport::Tcp).then(Arc::<Outbox>::default);
-        let peer = Peer {
-            connection: ConnectionId(number as u64 + 1),
-            address: SocketAddr::from(([10, 0, 1, client as u8], 700 + (number % 60_000) as u16)),
-            local: inner.server.config.listen,
-            outbox,
-        };
-        let at = inner.now;
-        inner.connections.push(Connection {
-            client,
-            transport,
-            end: Some(ours),
-            unwritten: Vec::new(),
-            input: Vec::new(),
-            conversation: Conversation::default(),
-            peer,
-            last: [at; 2],
-        });
+        let number = inner.connect(client, transport, ours);
         inner.line(Who::ToServer(client as u8), format!("connection {number} is made"));
         Ok(theirs)
+    }
+
+    fn listen(&self, server: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
+        self.inner.borrow_mut().listen(client_of(server)?)
     }
 
     fn advance(&self, timer: Option<Instant>) -> io::Result<()> {
@@ -318,7 +314,39 @@ impl World for Simulation {
     }
 }
 
+/// Who calls the server by this address: each client has its own.
+fn client_of(server: SocketAddr) -> io::Result<usize> {
+    match server.ip() {
+        IpAddr::V4(address) => Ok(usize::from(address.octets()[3])),
+        IpAddr::V6(_) => Err(io::ErrorKind::AddrNotAvailable.into()),
+    }
+}
+
 impl Inner {
+    /// A connection between a client and the server; its number.
+    fn connect(&mut self, client: usize, transport: Transport, end: OwnedFd) -> usize {
+        let number = self.connections.len();
+        let outbox = (transport == Transport::Tcp).then(Arc::<Outbox>::default);
+        let peer = Peer {
+            connection: ConnectionId(number as u64 + 1),
+            address: SocketAddr::from(([10, 0, 1, client as u8], 700 + (number % 60_000) as u16)),
+            local: self.server.config.listen,
+            outbox,
+        };
+        self.connections.push(Connection {
+            client,
+            transport,
+            end: Some(end),
+            unwritten: Vec::new(),
+            input: Vec::new(),
+            conversation: Conversation::default(),
+            called: None,
+            peer,
+            last: [self.now; 2],
+        });
+        number
+    }
+
     fn put(&mut self, at: Duration, event: Event) {
         self.number += 1;
         self.queue.push(Reverse(Due { at, number: self.number, event }));
@@ -390,6 +418,8 @@ impl Inner {
                 }
             }
             Event::Calm => self.network.permille = 0,
+            Event::Mended(what) => self.mend(what),
+            Event::Unreached(client) => self.unreached(client),
         }
     }
 
@@ -402,49 +432,8 @@ impl Inner {
         if let Some(outbox) = &connection.peer.outbox {
             outbox.close();
         }
-    }
-
-    fn strike(&mut self, fault: FaultKind) {
-        self.line(Who::Fault, fault.to_string());
-        let now = self.now;
-        match fault {
-            FaultKind::Cut { client } => {
-                for number in 0..self.connections.len() {
-                    if self.connections[number].client == usize::from(client) {
-                        self.close_stream(number);
-                    }
-                }
-            }
-            FaultKind::LostReply { client } => self.loses[usize::from(client)] = true,
-            FaultKind::Partition { client, length } => {
-                let client = usize::from(client);
-                self.cut_off[client] = self.cut_off[client].max(now + length);
-            }
-            FaultKind::Pause { length } => self.server.paused = self.server.paused.max(now + length),
-            FaultKind::Restart { down, power } => {
-                let Some(shared) = self.server.shared.take() else { return };
-                self.server.callbacks = None;
-                // What is on its way was sent to a machine that is off. A datagram that outlived the restart would be executed
-                // again, for which version 3 has no cure.
-                self.queue
-                    .retain(|Reverse(due)| !matches!(due.event, Event::ToServer(..) | Event::Again(..)));
-                (0..self.connections.len()).for_each(|number| self.close_stream(number));
-                if power {
-                    let mut dice = Dice::new(self.dice.any(), 2);
-                    let lost = shared.lose_power(self.moment().wall, &mut || dice.any());
-                    self.line(Who::Server, format!("{lost} blocks that were not stable are gone"));
-                }
-                self.server.kept = Arc::into_inner(shared);
-                self.oracle.borrow_mut().restarts += 1;
-                self.put(now + down, Event::Up);
-            }
-            // Its task ends by itself.
-            FaultKind::Death { .. } => {}
-            FaultKind::Clock { seconds } => self.server.clock += i64::from(seconds),
-            FaultKind::Loss { permille, length } => {
-                self.network.permille = permille.into();
-                self.put(now + length, Event::Calm);
-            }
+        if let Some(client) = connection.called.take() {
+            self.put(self.now, Event::Unreached(client));
         }
     }
 
@@ -481,29 +470,14 @@ impl Inner {
         self.call_back();
     }
 
-    /// Lets the server call clients.
-    fn call_back(&mut self) {
-        let now = self.instant();
-        if let Some(callbacks) = &mut self.server.callbacks {
-            callbacks.step(now);
-        }
-        for number in 0..self.connections.len() {
-            let Some(outbox) = &self.connections[number].peer.outbox else { continue };
-            for message in outbox.take() {
-                let what = wire::call(&message);
-                self.line(Who::Server, format!("calls client {}: {what}", self.connections[number].client));
-                self.transmit(number, TO_CLIENT, framed(&message), Duration::ZERO);
-            }
-        }
-    }
-
     /// Bytes reached the server.
     fn received(&mut self, number: usize, bytes: &[u8]) {
         if self.server.shared.is_none() {
             return;
         }
         let connection = &mut self.connections[number];
-        if connection.client < AUDITOR {
+        let called = connection.called;
+        if connection.client < AUDITOR && called.is_none() {
             self.oracle.borrow_mut().heard(connection.client, self.now);
         }
         if !connection.is_stream() {
@@ -526,14 +500,17 @@ impl Inner {
                 // Our client sends whole records.
                 Ok(Scan::Fragmented) | Err(_) => return self.close(number),
             };
-            self.handle(number, &message, None);
+            match called {
+                Some(client) => self.called_back(client, number, &message),
+                None => self.handle(number, &message, None),
+            }
         }
     }
 
     /// The server handles a message; `waited` is until when it may wait, the second time.
     fn handle(&mut self, number: usize, message: &[u8], waited: Option<Duration>) {
         let Some(shared) = self.server.shared.clone() else { return };
-        let (now, moment) = (self.now, self.moment());
+        let (now, moment, struck) = (self.now, self.moment(), shared.struck());
         let connection = &mut self.connections[number];
         let client = connection.client;
         let stream = connection.is_stream();
@@ -545,10 +522,17 @@ impl Inner {
             dispatch::handle(&shared, &peer, &mut connection.conversation, message, &mut reply, moment);
         let bytes = reply.copy_since(mark);
         drop(reply);
+        let struck = shared.struck() > struck;
         drop(shared);
         let what = wire::call(message);
         let changes = wire::changes(&what);
         self.line(Who::ToServer(client as u8), what);
+        if struck {
+            self.line(Who::Server, "the disk fails".into());
+            if client < AUDITOR {
+                self.oracle.borrow_mut().struck(client);
+            }
+        }
         let send = match disposition {
             Disposition::Send => (!bytes.is_empty()).then_some(Duration::ZERO),
             Disposition::Hold(delay, _) => Some(delay),

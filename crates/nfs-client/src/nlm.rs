@@ -224,6 +224,12 @@ impl LockManager {
         }
     }
 
+    /// Gives back the locks of an owner in a file that it closes, as `close` does (POSIX).
+    pub(crate) async fn close(&self, site: &Site, file: &Handle, owner: u64) -> NfsResult<()> {
+        let lock = Lock::new(file, owner, LockKind::Write, Range::WHOLE);
+        if self.0.held.borrow().any_of(&lock) { self.unlock(site, lock).await } else { Ok(()) }
+    }
+
     /// Gives all locks back, as far as the server can be reached.
     pub(crate) async fn release(&self) {
         let Some(rpc) = self.0.rpc.borrow().clone() else { return };

@@ -75,6 +75,11 @@ impl Export {
         self.locks.unlock(&self.site, Lock::new(&file.handle, owner, LockKind::Write, range)).await
     }
 
+    /// An open file is closed, by which its owner gives up its locks.
+    pub(crate) async fn close(&self, file: &File, owner: u64) -> NfsResult<()> {
+        self.locks.close(&self.site, &file.handle, owner).await
+    }
+
     pub(crate) async fn test_lock(
         &self,
         file: &File,

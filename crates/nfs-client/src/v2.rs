@@ -80,6 +80,11 @@ impl Client {
         self.call(Proc2::STATFS, &root, |d| Ok(d.get::<StatfsRes>()?.ok())).await
     }
 
+    /// A file is closed, by which its owner gives up its locks.
+    pub(crate) async fn unlock_closed(&self, file: &File, owner: u64) -> NfsResult<()> {
+        self.export.close(file, owner).await
+    }
+
     /// The holder of a conflicting lock (NLM TEST), if there is one.
     ///
     /// # Errors

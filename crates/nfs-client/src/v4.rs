@@ -44,6 +44,7 @@ mod slots;
 mod state;
 
 pub use self::delegation::{Delegation, DelegationKind, RecallHook};
+pub(crate) use self::delegation::{Surrender, SurrenderHook};
 pub use self::state::File;
 
 use self::delegation::Delegations;

@@ -24,6 +24,12 @@ pub trait World: fmt::Debug {
     /// What `connect` would return, such as [`io::ErrorKind::ConnectionRefused`].
     fn connect(&self, to: SocketAddr, transport: Transport) -> io::Result<OwnedFd>;
 
+    /// A socket that listens for connections of the server at `server` (callbacks of version 4.0), and its address.
+    ///
+    /// # Errors
+    /// What `listen` would return.
+    fn listen(&self, server: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)>;
+
     /// No task can go on: lets the next thing happen, at the latest what comes at `timer`, where a task waits for that time.
     /// Moves the time to it.
     ///

@@ -59,6 +59,18 @@ mutants! {
     LeaseNotRenewed = "client, v4: the lease is not renewed",
     RewriteForgetsLast = "client: of what is written again after a restart the last piece is left out",
     LockWithoutLook = "client: what is cached is taken for right after a lock was given",
+    WriteErrorSwallowed = "server: a WRITE that the disk fails is answered as done",
+    CommitErrorSwallowed = "server: a COMMIT that the disk fails is answered as done",
+    FullDiskSwallowed = "server: a WRITE for which there is no room is answered as done",
+    VerifierStaysAfterError = "server: the verifier stays when a COMMIT loses data",
+    RecallNotRepeated = "server, v4: a callback whose connection breaks is not sent again",
+    ShortWriteCounted = "client: a WRITE that was done in part is counted in full",
+    CommitErrorIgnored = "client: a COMMIT that fails is taken for done",
+    WriteBackErrorForgotten = "client: what write-back in the background could not write is forgotten",
+    RecallIgnored = "client, v4: a recall is answered, and the delegation is not returned",
+    KeptLocksNotTaken = "client, v4: locks kept under a delegation are not taken to the server when it is returned",
+    KeptOpensNotReclaimed = "client, v4: what is open only under a delegation is not reclaimed after a restart",
+    RevokedUnnoticed = "client, v4: locks kept under a delegation that was revoked are taken for held",
     ReclaimNotComplete = "client, v4.1: RECLAIM_COMPLETE is not sent after a restart",
 }
 

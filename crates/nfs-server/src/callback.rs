@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 
+use self::dial::Dials;
 use crate::shared::Shared;
 use crate::state::{Callback, ClientId, ConnectionId, Effects, State};
 
@@ -23,6 +24,8 @@ mod message;
 #[cfg(test)]
 mod tests;
 mod worker;
+
+pub use self::dial::Dialled;
 
 /// Longest message that can be the reply to a callback.
 const MAX_REPLY: usize = 4 << 10;
@@ -82,7 +85,7 @@ impl Callbacks {
     /// number in file handles; `apply` carries out what the answers lead to.
     pub fn run(&self, state: &State, instance: u32, apply: impl Fn(&mut Effects)) -> io::Result<()> {
         let host = Borrowed { callbacks: self, state, instance, apply };
-        worker::Worker::new(host, Instant::now())?.run()
+        worker::Worker::new(host, Dials::default(), Instant::now())?.run()
     }
 
     /// Ends [`Callbacks::run`].
@@ -117,13 +120,24 @@ impl Stepper {
     /// # Errors
     /// When the kernel has no descriptors left.
     pub fn new(server: Arc<Shared>, now: Instant) -> io::Result<Self> {
-        worker::Worker::new(server, now).map(Self)
+        worker::Worker::new(server, Dials::carried(), now).map(Self)
     }
 
-    /// Sends what is due, takes the replies that came, and gives up what had no reply in time. Only calls over clients' own
-    /// connections are answered: replies over connections that the server opens are not looked for.
-    pub fn step(&mut self, now: Instant) {
+    /// Sends what is due, takes the replies that came, and gives up what had no reply in time. Returns what is to be sent over
+    /// connections that the server makes (4.0).
+    pub fn step(&mut self, now: Instant) -> Vec<Dialled> {
         self.0.step(now);
+        self.0.take_dialled()
+    }
+
+    /// A reply came over a connection that the server had made to a client.
+    pub fn replied(&mut self, client: ClientId, message: &[u8], now: Instant) {
+        self.0.replied(None, Some(client), message, now);
+    }
+
+    /// A connection that the server had made to a client broke, or could not be made.
+    pub fn broken(&mut self, client: ClientId, now: Instant) {
+        self.0.dialled_broken(client, now);
     }
 }
 

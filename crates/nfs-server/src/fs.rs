@@ -29,6 +29,7 @@ mod rename;
 mod runs;
 mod space;
 mod table;
+mod trouble;
 mod types;
 mod volatile;
 mod xattr;
@@ -37,6 +38,7 @@ mod xattr;
 mod tests;
 
 pub use page::PageSlice;
+pub use trouble::Trouble;
 pub use types::*;
 
 pub(crate) use image::ImageError;
@@ -46,6 +48,7 @@ use inode::{Body, Clock, Inode};
 use logged::Logged;
 use space::Space;
 use table::{Table, WriteGuard};
+use trouble::Troubles;
 use types::CAPACITY;
 use volatile::Volatile;
 
@@ -75,6 +78,7 @@ pub struct FileSystem {
     root: Node,
     volatile: Option<Volatile>,
     logged: Option<Box<Logged>>,
+    troubles: Troubles,
 }
 
 impl fmt::Debug for FileSystem {
@@ -115,6 +119,7 @@ impl FileSystem {
             root: Node { ino: 1, generation: 1 },
             volatile: config.volatile.then(Volatile::default),
             logged: None,
+            troubles: Troubles::default(),
             config,
         }
     }

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use benchmaster_clock::Clock;
@@ -15,6 +16,7 @@ use crate::disk::Disk;
 use crate::drc::ReplyCache;
 use crate::error::ServerError;
 use crate::exports::Exports;
+use crate::fs::{FileSystem, FsError, Node, Time, Trouble};
 use crate::inject::Injector;
 use crate::moment::Moment;
 use crate::mount::mounts::Mounts;
@@ -64,6 +66,8 @@ pub struct Shared {
     pub address: SocketAddr,
     /// Where it answers as portmapper.
     pub portmap: Option<SocketAddr>,
+    /// How often data were lost that were not stable.
+    losses: AtomicU64,
     /// Time of the start.
     pub started: Instant,
 }
@@ -108,6 +112,7 @@ impl Shared {
             boot: identity.boot,
             address,
             portmap,
+            losses: AtomicU64::new(0),
             started,
             config,
         })
@@ -186,16 +191,41 @@ impl Shared {
 
     /// The power goes: of data that is not stable each sector of 512 bytes is lost or not, as `random` has it. Returns how
     /// many are lost. Files lose nothing unless [`ServerConfig::volatile`].
-    pub fn lose_power(&self, now: crate::fs::Time, random: &mut dyn FnMut() -> u64) -> u64 {
+    pub fn lose_power(&self, now: Time, random: &mut dyn FnMut() -> u64) -> u64 {
         self.exports.list().iter().map(|export| export.fs.lose_power(now, random)).sum()
     }
 
     /// Verifier of WRITE and COMMIT: tells clients when data that were not stable may have been lost.
     pub(crate) fn write_verifier(&self) -> [u8; 8] {
-        if self.injector.keeps_verifier() || is_broken(Mutant::SameVerifier) {
+        if self.injector.keeps_verifier() {
             return u64::from(self.instance).to_be_bytes();
         }
-        self.boot.to_be_bytes()
+        let losses = self.losses.load(Ordering::Relaxed);
+        if is_broken(Mutant::SameVerifier) { [7; 8] } else { self.boot.wrapping_add(losses).to_be_bytes() }
+    }
+
+    /// Makes a file stable. What a failing disk loses others may have written: the verifier changes (as that of Linux' server).
+    pub(crate) fn commit(&self, fs: &FileSystem, file: Node, now: Time) -> Result<(), FsError> {
+        fs.commit(file, now).inspect_err(|_| {
+            if !is_broken(Mutant::VerifierStaysAfterError) {
+                self.losses.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    }
+
+    /// From now on this goes wrong with the disk of all exports: `once`, or until [`Self::mend`].
+    pub fn fail(&self, what: Trouble, once: bool) {
+        self.exports.list().iter().for_each(|export| export.fs.fail(what, once));
+    }
+
+    /// This goes wrong no more.
+    pub fn mend(&self, what: Trouble) {
+        self.exports.list().iter().for_each(|export| export.fs.mend(what));
+    }
+
+    /// How often something went wrong with the disk.
+    pub fn struck(&self) -> u64 {
+        self.exports.list().iter().map(|export| export.fs.struck()).sum()
     }
 
     /// What is to be done about ten times a second: leases, recalls, locks that are not wanted any more, the disk.

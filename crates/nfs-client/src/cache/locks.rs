@@ -7,6 +7,9 @@ pub(crate) struct Lock {
     pub(crate) owner: u64,
     pub(crate) kind: LockKind,
     pub(crate) range: Range,
+    /// The server has it too, on the word of a delegation that is being returned: whether that was still good when the server
+    /// gave it is known when the delegation is returned.
+    pub(crate) there: bool,
 }
 
 /// Locks of one file.
@@ -43,9 +46,24 @@ impl Locks {
         self.0.retain(|lock| lock.owner != owner);
     }
 
-    /// Takes all locks of an owner.
-    pub(crate) fn take(&mut self, owner: u64) -> Vec<Lock> {
-        self.0.extract_if(.., |lock| lock.owner == owner).collect()
+    /// A lock of an owner that the server does not have.
+    pub(crate) fn first(&self, owner: u64) -> Option<Lock> {
+        self.0.iter().find(|lock| lock.owner == owner && !lock.there).copied()
+    }
+
+    /// The server has a lock, too.
+    pub(crate) fn taken(&mut self, taken: &Lock) {
+        self.0.iter_mut().filter(|lock| *lock == taken).for_each(|lock| lock.there = true);
+    }
+
+    /// The delegation was good until now: what the server has is its affair.
+    pub(crate) fn returned(&mut self) {
+        self.0.retain(|lock| !lock.there);
+    }
+
+    /// Takes all locks.
+    pub(crate) fn take_all(&mut self) -> Vec<Lock> {
+        std::mem::take(&mut self.0)
     }
 }
 
@@ -55,7 +73,8 @@ mod tests {
 
     #[test]
     fn ranges_are_cut_and_exclude_each_other() {
-        let lock = |owner, kind, offset, length| Lock { owner, kind, range: Range { offset, length } };
+        let lock =
+            |owner, kind, offset, length| Lock { owner, kind, range: Range { offset, length }, there: false };
         let mut locks = Locks::default();
         locks.add(lock(1, LockKind::Write, 0, 0));
         locks.remove(1, Range { offset: 10, length: 5 });
@@ -66,7 +85,13 @@ mod tests {
         }
         locks.add(lock(1, LockKind::Read, 0, 10));
         assert!(locks.is_free(&lock(2, LockKind::Read, 0, 15)));
-        assert_eq!(locks.take(1).len(), 2);
+        let first = locks.first(1).unwrap();
+        locks.taken(&first);
+        assert!(locks.first(1).is_some_and(|next| next.owner == 1 && next != first));
+        locks.returned();
+        assert!(locks.is_free(&Lock { owner: 2, ..first }));
+        assert_eq!(locks.take_all().len(), 1);
+        assert_eq!(locks.first(1), None);
         locks.add(lock(3, LockKind::Write, 0, 0));
         locks.release(3);
         assert!(locks.is_free(&lock(2, LockKind::Write, 0, 0)));

@@ -19,7 +19,8 @@ use super::node::{Cached, Node};
 use crate::cache::{CacheCount, CacheCounts, Clock, PAGE, Pages, Place};
 use crate::error::NfsError;
 use crate::protocol::{NfsResult, Protocol};
-use crate::types::{AccessBits, Attributes, Handle};
+use crate::types::{AccessBits, Attributes, Handle, OpenHow};
+use crate::v4::DelegationKind;
 
 /// How often attributes are asked for while the file is written.
 const TRIES: u32 = 4;
@@ -70,6 +71,15 @@ impl Mount {
 
     fn is_delegated(&self, node: &Node) -> bool {
         self.0.client.delegation(&node.handle).is_some()
+    }
+
+    /// Whether a delegation lets us do here what a file is open for.
+    fn is_enough(&self, node: &Node, how: &OpenHow) -> bool {
+        match self.0.client.delegation(&node.handle) {
+            Some(DelegationKind::Write) => true,
+            Some(DelegationKind::Read) => !how.write,
+            None => false,
+        }
     }
 
     /// Takes in attributes that the server sent; `ours`: after a change that we made. What others changed makes cached

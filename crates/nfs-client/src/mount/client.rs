@@ -9,6 +9,7 @@ use benchmaster_nfs_proto::v3::Nfsstat3;
 use benchmaster_nfs_proto::v4::Nfsstat4;
 
 use super::MountError;
+use crate::cache::Lock;
 use crate::counters::Counters;
 use crate::delay::DelayPolicy;
 use crate::error::NfsError;
@@ -20,7 +21,7 @@ use crate::types::{
     AccessBits, Attributes, Entry, Handle, Limits, LockKind, OpenHow, Range, Read, SetAttributes, Space,
     Stability, Verifier, Version, Written,
 };
-use crate::v4::{DelegationKind, RecallHook};
+use crate::v4::{DelegationKind, RecallHook, SurrenderHook};
 use crate::{stateless, v2, v3, v4};
 
 /// A file given to the client of another version: cannot happen, because files are of the mount that opened them.
@@ -289,6 +290,53 @@ impl Client {
         if let Self::V4(client) = self {
             client.set_recall_hook(hook);
         }
+    }
+
+    /// Sets what is done when something can no longer be kept under a delegation alone.
+    pub(super) fn set_surrender_hook(&self, hook: SurrenderHook) {
+        if let Self::V4(client) = self {
+            client.set_surrender_hook(hook);
+        }
+    }
+
+    /// A file that is open only under a delegation, as an open file that is to be recovered.
+    pub(super) fn assume_open(
+        &self,
+        handle: &Handle,
+        directory: &Handle,
+        name: &[u8],
+        how: &OpenHow,
+    ) -> Option<ClientFile> {
+        match self {
+            Self::V2(_) | Self::V3(_) => None,
+            Self::V4(client) => Some(ClientFile::V4(client.assume_open(handle, directory, name, how))),
+        }
+    }
+
+    /// A lock that was kept under a delegation, as one of an open file: lost, or to be reclaimed.
+    pub(super) fn assume_lock(&self, file: &ClientFile, lock: &Lock, lost: bool) {
+        if let (Self::V4(client), ClientFile::V4(file)) = (self, file)
+            && (lost || !lock.there)
+        {
+            client.assume_lock(file, lock.owner, lock.kind, lock.range, lost);
+        }
+    }
+
+    /// Whose locks those of an open file will be.
+    pub(super) fn set_locker(&self, file: &ClientFile, owner: u64) {
+        if let (Self::V4(client), ClientFile::V4(file)) = (self, file) {
+            client.set_locker(file, owner);
+        }
+    }
+
+    /// Closes an open file, and gives up its locks, which the servers of versions 2 and 3 do not do by themselves.
+    pub(super) async fn close_locked(&self, file: ClientFile, owner: u64) -> NfsResult<()> {
+        let unlocked = match (self, &file) {
+            (Self::V2(client), ClientFile::Stateless(file)) => client.unlock_closed(file, owner).await,
+            (Self::V3(client), ClientFile::Stateless(file)) => client.unlock_closed(file, owner).await,
+            _ => Ok(()),
+        };
+        unlocked.and(self.close(file).await)
     }
 
     /// FREE_STATEID after the last unlock, in versions that have it.

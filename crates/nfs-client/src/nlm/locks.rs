@@ -88,6 +88,11 @@ impl LockTable {
         self.lost.add(*lock);
     }
 
+    /// Whether the owner of a lock has any in the file, or has lost one.
+    pub(super) fn any_of(&self, lock: &Lock) -> bool {
+        [&self.locks, &self.lost].iter().any(|locks| locks.0.contains_key(&lock.whose()))
+    }
+
     /// Whether this very lock is held.
     pub(super) fn contains(&self, lock: &Lock) -> bool {
         self.locks.0.get(&lock.whose()).is_some_and(|locks| locks.contains(lock))

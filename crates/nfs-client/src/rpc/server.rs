@@ -4,11 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::{Rc, Weak};
 
 use benchmaster_nfs_proto::record::{self, Scan};
 use benchmaster_nfs_proto::xdr::Encoder;
+use rustix::net::{SocketFlags, accept_with};
 use slab::Slab;
 
 use super::CallHandler;
@@ -30,7 +31,7 @@ impl fmt::Debug for CallbackListener {
 }
 
 struct Listening {
-    listener: TcpListener,
+    listener: OwnedFd,
     registration: Registration,
     reactor: Reactor,
     handler: CallHandler,
@@ -50,14 +51,25 @@ struct Served {
 }
 
 impl CallbackListener {
-    /// Listens on `address` (port 0: any).
+    /// Listens for the server at `server` on `address` (port 0: any).
     ///
     /// # Errors
     /// When the address cannot be bound.
-    pub fn new(reactor: &Reactor, address: SocketAddr, handler: CallHandler) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+    pub fn new(
+        reactor: &Reactor,
+        server: SocketAddr,
+        address: SocketAddr,
+        handler: CallHandler,
+    ) -> io::Result<Self> {
+        let (listener, address) = match reactor.world() {
+            Some(world) => world.listen(server)?,
+            None => {
+                let listener = TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                let address = listener.local_addr()?;
+                (listener.into(), address)
+            }
+        };
         let inner = Rc::new_cyclic(|this: &Weak<Listening>| Listening {
             registration: reactor.register(this.clone() as Weak<dyn Source>),
             listener,
@@ -83,10 +95,11 @@ impl CallbackListener {
 
 impl Source for Listening {
     fn ready(&self, _: EventFlags) {
-        while let Ok((stream, _)) = self.listener.accept() {
-            if stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).is_err() {
-                continue;
-            }
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        while let Ok(stream) = accept_with(&self.listener, flags) {
+            let stream = TcpStream::from(stream);
+            // Only replies of one segment are sent; sockets of a simulation have no such option.
+            let _ = stream.set_nodelay(true);
             let mut served = self.served.borrow_mut();
             let entry = served.vacant_entry();
             let number = entry.key();

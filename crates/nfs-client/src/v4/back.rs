@@ -93,7 +93,8 @@ pub(super) fn serve(inner: &Rc<Inner>) -> io::Result<()> {
         return Ok(());
     }
     let ours = inner.rpc.local_address(0).map_or_else(|| [0, 0, 0, 0].into(), |address| address.ip());
-    let listener = CallbackListener::new(&inner.reactor, SocketAddr::new(ours, 0), handler)?;
+    let (server, ours) = (inner.options.address, SocketAddr::new(ours, 0));
+    let listener = CallbackListener::new(&inner.reactor, server, ours, handler)?;
     *inner.listener.borrow_mut() = Some(listener);
     Ok(())
 }

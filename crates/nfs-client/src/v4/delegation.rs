@@ -13,17 +13,23 @@ use benchmaster_nfs_proto::v4::{
     SHARE_ACCESS_READ, Stateid4,
 };
 
+use super::need::Need;
+use super::open::access_of;
 use super::request::Kind;
+use super::state::File;
 use super::{Client, Inner};
-use crate::counters::{Counters, Event};
+use crate::counters::Event;
 use crate::error::NfsError;
 use crate::hash::Seeded;
 use crate::ops::v4 as ops;
 use crate::protocol::NfsResult;
-use crate::types::{Attributes, Handle};
+use crate::types::{Attributes, Handle, OpenHow};
 
 /// Recalls of delegations whose OPEN is not answered yet, at most.
 const EARLY_RECALLS: usize = 1024;
+
+/// Names nothing at any server.
+const UNKNOWN: Stateid4 = Stateid4 { seqid: 1, other: *b"not known..." };
 
 /// What a delegation allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,11 +52,30 @@ pub struct Delegation {
 /// Called when a delegation is recalled, before it is returned.
 pub type RecallHook = Rc<dyn Fn(Handle) -> Pin<Box<dyn Future<Output = ()>>>>;
 
+/// Called when something of a file can no longer be kept under its delegation alone.
+pub(crate) type SurrenderHook = Rc<dyn Fn(&Handle, Surrender)>;
+
+/// What can no longer be kept under a delegation alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Surrender {
+    /// The server was started again: what is open there only by the delegation is reclaimed like other files.
+    Opens,
+    /// The delegation was not had again: locks are reclaimed like others.
+    Locks,
+    /// The server took the delegation: locks are lost, because others may have had the bytes meanwhile. So are those that were
+    /// taken to the server to return it.
+    LostLocks,
+    /// The delegation was returned, and was good until then.
+    Nothing,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     delegation: Delegation,
-    /// Is being given back: of no use any more.
+    /// Is being given back: nothing new may rely on it.
     leaving: bool,
+    /// DELEGRETURN was sent: its stateid is of no use any more.
+    returning: bool,
     /// Change attribute and size when it was granted.
     granted: Option<(u64, u64)>,
     /// Had again after a restart of the server.
@@ -65,6 +90,7 @@ pub(super) struct Delegations {
     /// Recalled before the reply to their OPEN came.
     early: RefCell<Vec<(Handle, Stateid4)>>,
     hook: RefCell<Option<RecallHook>>,
+    surrender: RefCell<Option<SurrenderHook>>,
 }
 
 impl fmt::Debug for Delegations {
@@ -76,6 +102,10 @@ impl fmt::Debug for Delegations {
 impl Delegations {
     pub(super) fn set_hook(&self, hook: RecallHook) {
         *self.hook.borrow_mut() = Some(hook);
+    }
+
+    pub(super) fn set_surrender(&self, hook: SurrenderHook) {
+        *self.surrender.borrow_mut() = Some(hook);
     }
 
     /// Whether there are none, in use or being given back.
@@ -90,9 +120,10 @@ impl Delegations {
         self.held.borrow().get(handle).copied()
     }
 
-    /// The stateid of a delegation that allows this access.
+    /// The stateid of a delegation that allows this access. Also while it is being given back: until locks were taken to the
+    /// server, only this stateid shows it that they are still ours.
     pub(super) fn for_access(&self, handle: &Handle, access: u32) -> Option<Stateid4> {
-        let held = self.get(handle).filter(|held| !held.leaving)?;
+        let held = self.get(handle).filter(|held| !held.returning)?;
         let allowed = held.delegation.kind == DelegationKind::Write || access == SHARE_ACCESS_READ;
         allowed.then_some(held.delegation.stateid)
     }
@@ -141,11 +172,19 @@ impl Delegations {
         is_this
     }
 
-    /// The server took it away.
-    pub(super) fn revoked(&self, handle: &Handle, stateid: &Stateid4, counters: &Counters) {
-        if self.remove(handle, stateid) {
-            counters.event(Event::DelegationRevoked);
-        }
+    /// The server was started again: none is had again yet.
+    fn begin_reclaim(&self) {
+        self.held.borrow_mut().values_mut().for_each(|held| held.reclaimed = false);
+    }
+
+    /// Whether a delegation still stands for what is kept under it: during `reclaim` only once it was had again, and not if the
+    /// server wants it back at once, because locks can be reclaimed only now.
+    fn stands(&self, handle: &Handle, reclaim: bool) -> bool {
+        self.get(handle).is_some_and(|held| !reclaim || (held.reclaimed && !held.leaving))
+    }
+
+    fn was_reclaimed(&self, handle: &Handle) -> bool {
+        self.get(handle).is_some_and(|held| held.reclaimed)
     }
 
     /// It was had again: its successor is granted next.
@@ -153,18 +192,6 @@ impl Delegations {
         if let Some(held) = self.held.borrow_mut().get_mut(handle) {
             held.reclaimed = true;
         }
-    }
-
-    /// After a restart of the server: what was not had again is gone.
-    pub(super) fn drop_unclaimed(&self, counters: &Counters) {
-        let mut all = self.held.borrow_mut();
-        all.retain(|_, held| {
-            if !held.reclaimed {
-                counters.event(Event::DelegationRevoked);
-            }
-            std::mem::take(&mut held.reclaimed)
-        });
-        self.count.set(all.len());
     }
 
     /// No OPEN is under way: what was recalled early was never ours.
@@ -186,9 +213,10 @@ impl Inner {
         self.counters.event(Event::DelegationGranted);
         let delegations = &self.delegations;
         let granted = attributes.map(|now| (now.change, now.size));
-        let reclaimed = delegations.get(&handle).is_some_and(|held| held.reclaimed);
+        let reclaimed = delegations.was_reclaimed(&handle);
         let delegation = Delegation { kind, stateid };
-        delegations.insert(handle, Entry { delegation, leaving: false, granted, reclaimed });
+        let held = Entry { delegation, leaving: false, returning: false, granted, reclaimed };
+        delegations.insert(handle, held);
         let mut early = delegations.early.borrow_mut();
         let before = early.len();
         early.retain(|(file, state)| *file != handle || state.other != stateid.other);
@@ -204,7 +232,9 @@ impl Inner {
         match self.delegations.get(&handle) {
             Some(held) if held.delegation.stateid.other == stateid.other => {
                 self.counters.event(Event::DelegationRecalled);
-                self.give_back(handle, true);
+                if !is_broken(Mutant::RecallIgnored) {
+                    self.give_back(handle, true);
+                }
                 return Ok(());
             }
             _ => {}
@@ -244,23 +274,31 @@ impl Inner {
     pub(super) async fn return_delegation(self: &Rc<Self>, handle: &Handle) -> NfsResult<()> {
         let stateid = match self.delegations.held.borrow_mut().get_mut(handle) {
             Some(held) => {
-                held.leaving = true;
+                (held.leaving, held.returning) = (true, true);
                 held.delegation.stateid
             }
             None => return Ok(()),
         };
         let args = DelegreturnArgs { deleg_stateid: stateid };
+        let epoch = self.recovery.epoch();
         let kind = Kind::repeatable(ops::DELEGRETURN);
         let returned = self.ask(kind, Some(handle), Opnum::DELEGRETURN, &args).await;
         match returned {
             Ok(()) => {
                 if self.delegations.remove(handle, &stateid) {
                     self.counters.event(Event::DelegationReturned);
+                    self.surrender(handle, Surrender::Nothing);
                 }
                 Ok(())
             }
+            // Locks that were taken to the server for it are reclaimed.
+            Err(NfsError::V4(status @ (Nfsstat4::STALE_STATEID | Nfsstat4::EXPIRED)))
+                if !self.has_sessions() =>
+            {
+                self.delegation_refused(handle, stateid, status, epoch).await
+            }
             Err(NfsError::V4(status)) => {
-                self.delegations.revoked(handle, &stateid, &self.counters);
+                self.revoked(handle, &stateid);
                 match status {
                     Nfsstat4::DELEG_REVOKED | Nfsstat4::ADMIN_REVOKED if self.has_sessions() => {
                         self.free(stateid, false).await
@@ -273,6 +311,71 @@ impl Inner {
                 }
             }
             Err(error) => Err(error),
+        }
+    }
+
+    fn surrender(&self, handle: &Handle, what: Surrender) {
+        let hook = self.delegations.surrender.borrow().clone();
+        if let Some(hook) = hook {
+            hook(handle, what);
+        }
+    }
+
+    /// The server took a delegation away. Locks that were kept under it are lost (Linux: `NFS_LOCK_LOST`).
+    pub(super) fn revoked(self: &Rc<Self>, handle: &Handle, stateid: &Stateid4) {
+        if self.delegations.remove(handle, stateid) {
+            self.counters.event(Event::DelegationRevoked);
+            if !is_broken(Mutant::RevokedUnnoticed) {
+                self.surrender(handle, Surrender::LostLocks);
+            }
+        }
+    }
+
+    /// The stateid of a delegation was refused, as seen in `epoch`. In version 4.0 this may tell of a restart of the server, after
+    /// which the delegation is reclaimed; else it was revoked.
+    pub(super) async fn delegation_refused(
+        self: &Rc<Self>,
+        handle: &Handle,
+        used: Stateid4,
+        status: Nfsstat4,
+        epoch: u64,
+    ) -> NfsResult<()> {
+        if !self.has_sessions() && matches!(status, Nfsstat4::STALE_STATEID | Nfsstat4::EXPIRED) {
+            self.demand(Need::CLIENT, epoch);
+            return self.recovered().await;
+        }
+        self.revoked(handle, &used);
+        if self.has_sessions() && status != Nfsstat4::BAD_STATEID {
+            // Tells the server that we know.
+            let _ = self.free(used, false).await;
+        }
+        Ok(())
+    }
+
+    /// The server was started again: what is open only under delegations is reclaimed with the rest (RFC 8881 §10.2.1).
+    pub(super) fn reclaim_delegated(&self) {
+        self.delegations.begin_reclaim();
+        if is_broken(Mutant::KeptOpensNotReclaimed) {
+            return;
+        }
+        for handle in self.delegations.handles() {
+            self.surrender(&handle, Surrender::Opens);
+        }
+    }
+
+    /// After a restart of the server: delegations that were not had again are gone, with what is still kept under them.
+    pub(super) fn drop_unclaimed(self: &Rc<Self>) {
+        for (handle, stateid) in self.delegations.stateids() {
+            if !self.delegations.was_reclaimed(&handle) {
+                self.revoked(&handle, &stateid);
+            }
+        }
+    }
+
+    /// A file was opened again, or could not be: where no delegation stands for its locks any more, they are those of open files.
+    pub(super) fn adopt_locks(&self, handle: &Handle, reclaim: bool) {
+        if !self.delegations.stands(handle, reclaim) {
+            self.surrender(handle, Surrender::Locks);
         }
     }
 
@@ -304,6 +407,23 @@ impl Inner {
 }
 
 impl Client {
+    /// A file that is open only under a delegation, as one that the server has open. The stateid of the delegation stands for
+    /// that of the open until the recovery, which follows, has opened it.
+    pub(crate) fn assume_open(
+        &self,
+        handle: &Handle,
+        directory: &Handle,
+        name: &[u8],
+        how: &OpenHow,
+    ) -> File {
+        let inner = &self.0;
+        let stateid = inner.delegations.any_stateid(handle).unwrap_or(UNKNOWN);
+        let file =
+            inner.files.assumed(&inner.owners.first(), *handle, stateid, access_of(how), (directory, name));
+        inner.demand(Need::STATES, inner.recovery.epoch());
+        file
+    }
+
     /// The delegation of a file, unless it is being given back.
     pub fn delegation(&self, handle: &Handle) -> Option<Delegation> {
         self.0.delegations.get(handle).filter(|held| !held.leaving).map(|held| held.delegation)

@@ -14,7 +14,7 @@ use benchmaster_nfs_proto::v4::{
 use benchmaster_nfs_proto::xdr::List;
 
 use super::compound::Failure;
-use super::delegation::RecallHook;
+use super::delegation::{RecallHook, SurrenderHook};
 use super::request::Kind;
 use super::{Client, ConnectError, Inner, LARGEST_IO, ROOM, attrs};
 use crate::counters::Event;
@@ -22,6 +22,7 @@ use crate::delay::Delay;
 use crate::error::NfsError;
 use crate::ops::v4 as ops;
 use crate::protocol::NfsResult;
+use crate::rpc::CallbackListener;
 use crate::types::{FileType, Handle, Limits};
 
 /// Program number of callbacks.
@@ -262,9 +263,9 @@ impl Inner {
 
     /// Where the server of version 4.0 calls back: transport and universal address (RFC 5665 §5.2.3).
     fn callback_address(&self) -> (&'static str, String) {
-        let port = self.listener.borrow().as_ref().map_or(0, |listener| listener.address().port());
-        let [high, low] = port.to_be_bytes();
-        match self.rpc.local_address(0) {
+        let listens = self.listener.borrow().as_ref().map(CallbackListener::address);
+        let [high, low] = listens.map_or(0, |address| address.port()).to_be_bytes();
+        match self.rpc.local_address(0).or(listens) {
             Some(SocketAddr::V6(address)) => ("tcp6", format!("{}.{high}.{low}", address.ip())),
             Some(SocketAddr::V4(address)) => ("tcp", format!("{}.{high}.{low}", address.ip())),
             None => ("tcp", format!("0.0.0.0.{high}.{low}")),
@@ -412,5 +413,9 @@ impl Client {
     /// was opened only here ([`Client::open_claim_delegate_cur`]).
     pub fn set_recall_hook(&self, hook: RecallHook) {
         self.0.delegations.set_hook(hook);
+    }
+
+    pub(crate) fn set_surrender_hook(&self, hook: SurrenderHook) {
+        self.0.delegations.set_surrender(hook);
     }
 }

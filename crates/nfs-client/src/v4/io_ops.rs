@@ -69,11 +69,7 @@ impl Inner {
         retry.recovering()?;
         let handle = state.handle.get();
         if self.delegations.any_stateid(&handle).is_some_and(|delegation| delegation.other == used.other) {
-            self.delegations.revoked(&handle, &used, &self.counters);
-            if self.has_sessions() && status != Nfsstat4::BAD_STATEID {
-                // Tells the server that we know.
-                let _ = self.free(used, false).await;
-            }
+            self.delegation_refused(&handle, used, status, epoch).await?;
             return Ok(true);
         }
         if state.has(used) {
@@ -241,11 +237,11 @@ impl Inner {
                 .await;
             let Err(NfsError::V4(status)) = &result else { return result };
             let Some(file) = open else {
-                // A delegation that a restart took, or the server: the change needs none.
+                // The change needs no delegation.
                 if stateid == Stateid4::ANONYMOUS || !is_gone(*status) {
                     return result;
                 }
-                self.delegations.revoked(handle, &stateid, &self.counters);
+                self.delegation_refused(handle, stateid, *status, epoch).await?;
                 continue;
             };
             let retry = retry.get_or_insert_with(|| Retry::new(self));

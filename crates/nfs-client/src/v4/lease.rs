@@ -7,6 +7,7 @@ use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{Nfsstat4, Opnum, RenewArgs};
 
 use super::Inner;
+use super::compound::Ops;
 use super::need::Need;
 use super::request::Kind;
 use crate::counters::Event;
@@ -62,8 +63,11 @@ impl Inner {
             return self.request(kind, |_| {}, |_| Ok(())).await;
         }
         let kind = Kind::reading(ops::RENEW).recovering(recovery);
-        let args = RenewArgs { clientid: self.client.get() };
-        let result = self.ask(kind, None, Opnum::RENEW, &args).await;
+        // After a recovery, with which it is repeated, the client id is another one.
+        let encode = |ops: &mut Ops<'_>| {
+            ops.put(Opnum::RENEW, &RenewArgs { clientid: self.client.get() });
+        };
+        let result = self.request(kind, encode, |results| results.take(Opnum::RENEW)).await;
         if matches!(result, Ok(()) | Err(NfsError::V4(Nfsstat4::CB_PATH_DOWN))) {
             self.renewed.set(self.reactor.now());
         }

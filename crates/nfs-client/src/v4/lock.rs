@@ -42,6 +42,21 @@ fn subtract(held: &mut Vec<(Range, LockKind)>, range: Range) {
 }
 
 impl Inner {
+    fn lock_state(&self, file: &File, owner: u64) -> Rc<LockState> {
+        file.locker.set(owner);
+        file.state.locks_of(owner).unwrap_or_else(|| {
+            let lock = Rc::new(LockState {
+                owner: self.owners.lock_owner(owner),
+                number: owner,
+                stateid: Default::default(),
+                held: Default::default(),
+                lost: Default::default(),
+            });
+            file.state.locks.borrow_mut().push(lock.clone());
+            lock
+        })
+    }
+
     pub(super) async fn lock(
         self: &Rc<Self>,
         file: &File,
@@ -51,21 +66,7 @@ impl Inner {
         wait: bool,
     ) -> NfsResult<Option<Attributes>> {
         let state = &file.state;
-        file.locker.set(owner);
-        let lock = match state.locks_of(owner) {
-            Some(lock) => lock,
-            None => {
-                let lock = Rc::new(LockState {
-                    owner: self.owners.lock_owner(owner),
-                    number: owner,
-                    stateid: Default::default(),
-                    held: Default::default(),
-                    lost: Default::default(),
-                });
-                state.locks.borrow_mut().push(lock.clone());
-                lock
-            }
-        };
+        let lock = self.lock_state(file, owner);
         let request = Request { range, kind, wait, reclaim: false };
         let mut retry = Retry::new(self);
         let mut polls = Delay::new(DelayPolicy::LOCK);
@@ -76,6 +77,10 @@ impl Inner {
             }
             if lock.lost.get() {
                 return Err(LOST);
+            }
+            if retry.waited() && lock.held.borrow().contains(&(range, kind)) {
+                // It was kept under a delegation, and reclaimed while this waited for the end of the grace period.
+                return Ok(None);
             }
             let epoch = self.recovery.epoch();
             let used = lock.stateid.get().unwrap_or_else(|| state.stateid.get());
@@ -240,16 +245,19 @@ impl Inner {
         lock: &Rc<LockState>,
         range: Range,
     ) -> NfsResult<()> {
+        // From now on it is not reclaimed: the server may have given it to another who reclaims it.
+        subtract(&mut lock.held.borrow_mut(), range);
         let mut retry = Retry::new(self);
         let mut guesses = 0;
         loop {
-            if lock.lost.get() || state.lost.get().is_some() {
+            if state.lost.get().is_some() {
                 return Err(LOST);
             }
-            let Some(stateid) = lock.stateid.get() else { return Ok(()) };
+            let unlocked = || if lock.lost.get() { Err(LOST) } else { Ok(()) };
+            let Some(stateid) = lock.stateid.get() else { return unlocked() };
             let epoch = self.recovery.epoch();
             let status = match self.send_unlock(state, lock, range, stateid).await {
-                Ok(()) => return Ok(()),
+                Ok(()) => return unlocked(),
                 Err(NfsError::V4(status)) => status,
                 Err(error) => return Err(error),
             };
@@ -281,9 +289,7 @@ impl Inner {
             length: length(range),
         };
         // If the owner holds nothing afterwards; the server refuses if it does.
-        let left = |(held, _): &(Range, LockKind)| held.without(range).next().is_some();
-        let free =
-            self.options.append_to_locks && self.has_sessions() && !lock.held.borrow().iter().any(left);
+        let free = self.options.append_to_locks && self.has_sessions() && lock.held.borrow().is_empty();
         let result = self
             .in_turn(
                 [&turn],
@@ -306,7 +312,6 @@ impl Inner {
             turn.step_back();
         }
         let (stateid, freed) = result?;
-        subtract(&mut lock.held.borrow_mut(), range);
         if freed {
             lock.stateid.set(None)
         } else {
@@ -322,7 +327,7 @@ impl Inner {
         }
         let locks = state.locks.borrow().clone();
         for lock in locks {
-            if lock.held.borrow().is_empty() || lock.lost.get() {
+            if lock.held.borrow().is_empty() {
                 continue;
             }
             match self.unlock_state(state, &lock, Range::WHOLE).await {
@@ -453,6 +458,22 @@ impl LockState {
 }
 
 impl Client {
+    /// Whose locks those of a file will be: data are sent under them also by who used the file before the first one.
+    pub(crate) fn set_locker(&self, file: &File, owner: u64) {
+        file.locker.set(owner);
+    }
+
+    /// A lock that was kept under a delegation is one of an open file from now on: to be reclaimed by the recovery that runs, or
+    /// lost.
+    pub(crate) fn assume_lock(&self, file: &File, owner: u64, kind: LockKind, range: Range, lost: bool) {
+        let lock = self.0.lock_state(file, owner);
+        if !lost {
+            lock.held.borrow_mut().push((range, kind));
+        } else if !lock.lost.replace(true) {
+            self.0.counters.event(Event::StateLost);
+        }
+    }
+
     /// FREE_STATEID of an owner that holds no lock of the file any more, as Linux does after the last unlock. Nothing
     /// in version 4.0, or while locks are held.
     ///

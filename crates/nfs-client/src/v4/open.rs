@@ -105,7 +105,7 @@ impl Drop for Waiting<'_> {
 }
 
 /// `share_access` of an open.
-fn access_of(how: &OpenHow) -> u32 {
+pub(super) fn access_of(how: &OpenHow) -> u32 {
     let access =
         if how.read { SHARE_ACCESS_READ } else { 0 } | if how.write { SHARE_ACCESS_WRITE } else { 0 };
     access.max(SHARE_ACCESS_READ)
@@ -255,6 +255,10 @@ impl Inner {
                 Err(error) => return Err(error),
             };
             drop(turn);
+            let delegated = matches!(request.claim, Claim::DelegateCur(..) | Claim::DelegateCurHandle(..));
+            if delegated && is_gone(status) {
+                return Err(NfsError::V4(status));
+            }
             if !retry.get_or_insert_with(|| Retry::new(self)).after(self, status, epoch).await? {
                 return Err(NfsError::V4(status));
             }
@@ -490,10 +494,11 @@ impl Client {
                 attributes: false,
                 recovery: false,
             };
+            let epoch = inner.recovery.epoch();
             let result = inner.open_with(&request, Some((directory, name)), &mut Reply::default()).await;
             match (stateid, result) {
                 (Some(stateid), Err(NfsError::V4(status))) if is_gone(status) => {
-                    inner.delegations.revoked(handle, &stateid, &inner.counters);
+                    inner.delegation_refused(handle, stateid, status, epoch).await?;
                 }
                 (None, Ok(file)) if file.handle() != *handle => {
                     inner.close(file).await?;

@@ -190,6 +190,7 @@ impl Inner {
 
     /// The server has lost all state: has back what it gives.
     async fn reclaim(self: &Rc<Self>) -> NfsResult<()> {
+        self.reclaim_delegated();
         let states = self.files.all();
         let mut refused = Vec::new();
         for state in &states {
@@ -197,7 +198,7 @@ impl Inner {
                 refused.push(state);
             }
         }
-        self.delegations.drop_unclaimed(&self.counters);
+        self.drop_unclaimed();
         if self.has_sessions() && !is_broken(Mutant::ReclaimNotComplete) {
             self.reclaim_complete().await?;
         }
@@ -235,12 +236,14 @@ impl Inner {
                     return Err(NfsError::V4(status));
                 }
                 _ => {
+                    self.adopt_locks(&state.handle.get(), reclaim);
                     self.lose(state, "it cannot be opened again");
                     return Ok(true);
                 }
             },
             Err(error) => return Err(error),
         }
+        self.adopt_locks(&state.handle.get(), reclaim);
         if reclaim {
             self.reclaim_locks(state).await?;
         } else {
@@ -288,7 +291,7 @@ impl Inner {
         }
         for (handle, stateid) in self.delegations.stateids() {
             if self.is_revoked(stateid).await? {
-                self.delegations.revoked(&handle, &stateid, &self.counters);
+                self.revoked(&handle, &stateid);
             }
         }
         Ok(())

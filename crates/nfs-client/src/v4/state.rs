@@ -196,14 +196,19 @@ impl Owners {
         self.make().turn_now()
     }
 
+    /// One that is in use.
+    pub(super) fn first(&self) -> Rc<Owner> {
+        let mut open = self.open.borrow_mut();
+        if open.is_empty() {
+            open.push(self.make());
+        }
+        open[0].clone()
+    }
+
     /// Takes an owner out of use, whose sequence number is unknown.
     pub(super) fn discard(&self, owner: &Rc<Owner>) {
-        let mut open = self.open.borrow_mut();
-        open.retain(|other| !Rc::ptr_eq(other, owner));
-        if open.is_empty() {
-            let fresh = self.make();
-            open.push(fresh);
-        }
+        self.open.borrow_mut().retain(|other| !Rc::ptr_eq(other, owner));
+        self.first();
         self.lock.borrow_mut().retain(|_, other| !Rc::ptr_eq(other, owner));
     }
 
@@ -471,6 +476,24 @@ impl Files {
         drop(name);
         open.insert(key, state.clone());
         (File::new(state, access), false)
+    }
+
+    /// A file that is taken for open though the server may not know, or not have it open for this: the recovery is to open it.
+    pub(super) fn assumed(
+        &self,
+        owner: &Rc<Owner>,
+        handle: Handle,
+        stateid: Stateid4,
+        access: u32,
+        place: (&Handle, &[u8]),
+    ) -> File {
+        let known = self.open.borrow().get(&(owner.name, handle)).cloned();
+        let file = match known.filter(|state| state.lost.get().is_none() && state.needed() != 0) {
+            Some(state) => File::new(state, access),
+            None => self.opened(owner, handle, stateid, access, Some(place)).0,
+        };
+        file.state.suspect.set(true);
+        file
     }
 
     /// Forgets a state, and keeps its memory when only the caller still knows it.

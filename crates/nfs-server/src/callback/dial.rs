@@ -20,6 +20,28 @@ const MAX_DIALLED: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Dials {
     by_client: HashMap<ClientId, Dial>,
+    /// Where connections are made and carried by the caller.
+    carried: Option<Carried>,
+}
+
+/// Connections that the caller of a [`Stepper`](super::Stepper) makes and carries.
+#[derive(Debug, Default)]
+struct Carried {
+    open: HashMap<ClientId, SocketAddr>,
+    sent: Vec<Dialled>,
+}
+
+/// A message to a client, over a connection that the server makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dialled {
+    /// Whose connection it is.
+    pub client: ClientId,
+    /// Where the client listens.
+    pub address: SocketAddr,
+    /// Whether the connection is to be made now, and an earlier one to be closed.
+    pub first: bool,
+    /// Without a record mark.
+    pub message: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -40,6 +62,15 @@ pub(super) struct Arrived {
 }
 
 impl Dials {
+    pub(super) fn carried() -> Self {
+        Self { carried: Some(Carried::default()), ..Self::default() }
+    }
+
+    /// What is to be carried.
+    pub(super) fn take_sent(&mut self) -> Vec<Dialled> {
+        self.carried.as_mut().map_or_else(Vec::new, |carried| std::mem::take(&mut carried.sent))
+    }
+
     /// Sends a message to a client, over a connection made now if there is none to that address.
     pub(super) fn send(
         &mut self,
@@ -48,6 +79,11 @@ impl Dials {
         address: SocketAddr,
         message: &[u8],
     ) -> io::Result<()> {
+        if let Some(carried) = &mut self.carried {
+            let first = carried.open.insert(client, address) != Some(address);
+            carried.sent.push(Dialled { client, address, first, message: message.to_vec() });
+            return Ok(());
+        }
         if self.by_client.get(&client).is_some_and(|dial| dial.address != address) {
             self.by_client.remove(&client);
         }
@@ -85,11 +121,17 @@ impl Dials {
     /// Closes a client's connection.
     pub(super) fn close(&mut self, client: ClientId) {
         self.by_client.remove(&client);
+        if let Some(carried) = &mut self.carried {
+            carried.open.remove(&client);
+        }
     }
 
     /// Closes the connections of clients that `keep` refuses.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(ClientId) -> bool) {
         self.by_client.retain(|client, _| keep(*client));
+        if let Some(carried) = &mut self.carried {
+            carried.open.retain(|client, _| keep(*client));
+        }
     }
 }
 

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{Nfsstat4, SEQ_STATUS_BACKCHANNEL_FAULT, SEQ_STATUS_CB_PATH_DOWN_SESSION};
 use hashbrown::HashMap;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
-use super::dial::Dials;
+use super::dial::{Dialled, Dials};
 use super::message::{self, Address, CallbackReply, Frame};
 use super::{Callbacks, Input};
 use crate::state::backchannel::{BackClaim, BackConnection, Credential};
@@ -95,13 +96,13 @@ enum Sent {
 }
 
 impl<H: Host> Worker<H> {
-    pub(super) fn new(host: H, now: Instant) -> io::Result<Self> {
+    pub(super) fn new(host: H, dials: Dials, now: Instant) -> io::Result<Self> {
         let poll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&poll, &host.callbacks().wake, EventData::new_u64(WAKE), EventFlags::IN)?;
         Ok(Self {
             host,
             poll,
-            dials: Dials::default(),
+            dials,
             waiting: VecDeque::new(),
             flights: HashMap::new(),
             next_xid: 1,
@@ -133,6 +134,17 @@ impl<H: Host> Worker<H> {
             self.host.apply(&mut self.effects);
             self.effects.clear();
         }
+    }
+
+    /// What the caller is to carry.
+    pub(super) fn take_dialled(&mut self) -> Vec<Dialled> {
+        self.dials.take_sent()
+    }
+
+    /// A connection that the caller carried broke.
+    pub(super) fn dialled_broken(&mut self, client: ClientId, now: Instant) {
+        self.dials.close(client);
+        self.dialled_failed(client, now);
     }
 
     /// Waits for the next thing to do, and handles what dialled connections brought.
@@ -234,6 +246,9 @@ impl<H: Host> Worker<H> {
 
     /// No reply came and none will.
     fn lost(&mut self, flight: Flight, now: Instant) {
+        if is_broken(Mutant::RecallNotRepeated) {
+            return;
+        }
         let Flight { mut job, path, .. } = flight;
         match path {
             Path::Session(session, claim, connection) => {
@@ -460,7 +475,7 @@ impl<H: Host> Worker<H> {
 
     /// A reply, from a connection of a client or a dialled one. One that answers nothing, or comes from elsewhere, is
     /// dropped.
-    fn replied(
+    pub(super) fn replied(
         &mut self,
         connection: Option<ConnectionId>,
         dialled: Option<ClientId>,

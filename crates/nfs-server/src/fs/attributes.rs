@@ -35,6 +35,7 @@ impl FileSystem {
             return Err(FsError::NotSync);
         }
         may_set(&inode, &before, who, set, size_checked)?;
+        self.may_change()?;
         if *set != SetAttr::default() {
             self.apply(&mut inode, who, set, now);
             if let Some(size) = set.size {

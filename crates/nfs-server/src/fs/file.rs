@@ -6,7 +6,7 @@ use super::data::{Data, Growth, SIZE_MAX};
 use super::inode::Inode;
 use super::logged::Record;
 use super::table::WriteGuard;
-use super::{Changed, FileSystem, FsError, Node, PageSlice, ReadInfo, SeekKind, Time};
+use super::{Changed, FileSystem, FsError, Node, PageSlice, ReadInfo, SeekKind, Time, Trouble};
 use crate::cred::Credentials;
 
 impl FileSystem {
@@ -20,6 +20,9 @@ impl FileSystem {
         now: Time,
     ) -> Result<ReadInfo, FsError> {
         out.clear();
+        if self.fails(Trouble::Read) {
+            return Err(FsError::Io);
+        }
         let inode = self.table.read(file)?;
         let data = inode.regular()?;
         let start = offset.min(data.size);
@@ -54,6 +57,12 @@ impl FileSystem {
             if self.config.null_data {
                 content.size = content.size.max(end);
                 return Ok(true);
+            }
+            if self.fails(Trouble::Write) {
+                return if is_broken(Mutant::WriteErrorSwallowed) { Ok(true) } else { Err(FsError::Io) };
+            }
+            if end > content.size && self.fails(Trouble::Full) {
+                return if is_broken(Mutant::FullDiskSwallowed) { Ok(true) } else { Err(FsError::NoSpace) };
             }
             self.before_write(file, content, offset..end);
             let half = &data[..data.len() / 2];

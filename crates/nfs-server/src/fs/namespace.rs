@@ -8,7 +8,7 @@ use super::inode::{Body, Inode, SET_GROUP, STICKY};
 use super::table::WriteGuard;
 use super::{
     Attr, Changed, Created, DirEntry, FileSystem, FsError, Kind, LINK_MAX, Linked, NAME_MAX, NewFile, Node,
-    PATH_MAX, RemoveKind, Removed, SetAttr, Time, access, permits, space,
+    PATH_MAX, RemoveKind, Removed, SetAttr, Time, Trouble, access, permits, space,
 };
 use crate::cred::Credentials;
 
@@ -70,6 +70,10 @@ impl FileSystem {
         let mut parent = self.table.write(dir)?;
         let before = self.may_add(&parent, who, dir, name)?;
         let body = body(new, dir)?;
+        self.may_change()?;
+        if self.fails(Trouble::Full) {
+            return Err(FsError::NoSpace);
+        }
         if matches!(body, Body::Regular(_)) && set.size.is_some_and(|size| size > SIZE_MAX) {
             return Err(FsError::TooLarge);
         }
@@ -205,6 +209,7 @@ impl FileSystem {
         let (mut parent, mut inode, node) = self.lock_entry(who, dir, name)?;
         let before = parent.attr(dir.ino);
         may_remove(&before, who, &inode.attr(node.ino))?;
+        self.may_change()?;
         let directory = match (&inode.body, what) {
             (Body::Directory(_), RemoveKind::File) => return Err(FsError::IsDirectory),
             (Body::Directory(entries), _) if !entries.is_empty() || inode.pinned => {

@@ -31,6 +31,7 @@ impl FileSystem {
         self.find(who, to, None)?;
         check_removable(name)?;
         check_new(new_name)?;
+        self.may_change()?;
         loop {
             let file = self.find(who, from, Some(name))?.ok_or(FsError::NotFound)?;
             let replaced = self.find(who, to, Some(new_name))?;

@@ -313,7 +313,7 @@ pub enum FsError {
     /// The limit of the export is reached.
     #[error("no space left")]
     NoSpace,
-    /// Changes cannot be kept any more.
+    /// The disk failed, or changes cannot be kept any more.
     #[error("input/output error")]
     Io,
     /// The export is read-only.

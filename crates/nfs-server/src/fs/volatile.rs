@@ -7,7 +7,7 @@ use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use parking_lot::Mutex;
 
 use super::data::Data;
-use super::{FileSystem, FsError, Node, Time};
+use super::{FileSystem, FsError, Node, Time, Trouble};
 
 /// Data reach the disk in such pieces, in any order.
 const SECTOR: u64 = 512;
@@ -120,13 +120,20 @@ impl FileSystem {
         Ok(())
     }
 
-    /// All that was written to a file is stable: COMMIT. Fails when it cannot be kept.
-    pub fn commit(&self, file: Node) -> Result<(), FsError> {
+    /// All that was written to a file is stable: COMMIT.
+    ///
+    /// # Errors
+    /// [`FsError::Io`]: what was not stable is lost, if it can be, or it cannot be kept.
+    pub fn commit(&self, file: Node, now: Time) -> Result<(), FsError> {
         self.log_dirty(file)?;
+        let failed = self.fails(Trouble::Commit);
         if let Some(volatile) = self.volatile.as_ref().filter(|_| !is_broken(Mutant::CommitDoesNothing)) {
-            volatile.0.lock().remove(&file);
+            let unstable = volatile.0.lock().remove(&file);
+            if let Some(unstable) = unstable.filter(|_| failed) {
+                self.lose(file, unstable, now, &mut || 1);
+            }
         }
-        Ok(())
+        if failed && !is_broken(Mutant::CommitErrorSwallowed) { Err(FsError::Io) } else { Ok(()) }
     }
 
     /// The power goes: of what is not stable each sector is lost or not, as `random` has it. Returns how many are. Does
@@ -134,29 +141,32 @@ impl FileSystem {
     pub(crate) fn lose_power(&self, now: Time, random: &mut dyn FnMut() -> u64) -> u64 {
         let Some(volatile) = &self.volatile else { return 0 };
         let files = std::mem::take(&mut *volatile.0.lock());
+        files.into_iter().map(|(file, unstable)| self.lose(file, unstable, now, random)).sum()
+    }
+
+    /// Of what is not stable of a file each sector for which `random` is odd is lost. Returns how many are.
+    fn lose(&self, file: Node, unstable: Unstable, now: Time, random: &mut dyn FnMut() -> u64) -> u64 {
         let mut lost = 0;
-        for (file, unstable) in files {
-            // Removed meanwhile.
-            let Ok(mut inode) = self.table.write(file) else { continue };
-            let Ok(content) = inode.regular_mut() else { continue };
-            let mut size = unstable.size;
-            // Nothing is taken that the file does not have already: there is room.
-            let _ = self.resize(content, 0, |content| {
-                for (sector, mut old) in unstable.sectors {
-                    let begin = sector * SECTOR;
-                    let end = (begin + SECTOR).min(content.size);
-                    if random().is_multiple_of(2) {
-                        size = size.max(end);
-                        continue;
-                    }
-                    old.resize(end.saturating_sub(begin) as usize, 0);
-                    lost += u64::from(bytes(content, begin..end) != old);
-                    content.overwrite(begin, &old);
+        // Removed meanwhile.
+        let Ok(mut inode) = self.table.write(file) else { return lost };
+        let Ok(content) = inode.regular_mut() else { return lost };
+        let mut size = unstable.size;
+        // Nothing is taken that the file does not have already: there is room.
+        let _ = self.resize(content, 0, |content| {
+            for (sector, mut old) in unstable.sectors {
+                let begin = sector * SECTOR;
+                let end = (begin + SECTOR).min(content.size);
+                if random().is_multiple_of(2) {
+                    size = size.max(end);
+                    continue;
                 }
-                content.resize(size);
-            });
-            inode.data_changed(self.clock, now);
-        }
+                old.resize(end.saturating_sub(begin) as usize, 0);
+                lost += u64::from(bytes(content, begin..end) != old);
+                content.overwrite(begin, &old);
+            }
+            content.resize(size);
+        });
+        inode.data_changed(self.clock, now);
         lost
     }
 }

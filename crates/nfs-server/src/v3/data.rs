@@ -45,7 +45,7 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>) -> Result<(), Nfss
         return Err(Nfsstat3::INVAL);
     }
     // More than wtmax: the client sends the rest again.
-    let data = &data[..data.len().min(call.max_io() as usize)];
+    let data = &data[..fs.taken(data.len().min(call.max_io() as usize))];
     if args.offset.checked_add(data.len() as u64).is_none_or(|end| end > MAX_FILE_SIZE) {
         return Err(Nfsstat3::FBIG);
     }
@@ -78,7 +78,7 @@ pub(super) fn commit(call: &mut Call<'_>, args: CommitArgs<'_>) -> Result<(), Nf
     }
     let (fs, node) = call.server.exports.file(id)?;
     if !call.reply.lies() {
-        fs.commit(node)?;
+        call.server.commit(fs, node, call.now.wall)?;
         call.on_disk(|| Access::Commit { file: id });
     }
     let file_wcc = WccData { before: None, after: call.post_op(id, &attr) };

@@ -36,6 +36,7 @@ pub(crate) fn write(c: &mut Compound<'_>, args: WriteArgs<'_>) -> OpResult {
     c.authorize(stateid, file, true)?;
     let (fs, node) = c.for_change(file)?;
     let data = args.data.bytes().unwrap_or_default();
+    let data = &data[..fs.taken(data.len())];
     check_end(args.offset, data.len() as u64)?;
     let changed = fs.write(c.who, node, args.offset, &c.reply.stored(data), c.now.wall)?;
     let (len, grew) = (data.len() as u64, changed.after.size > changed.before.size);
@@ -60,7 +61,7 @@ pub(crate) fn commit(c: &mut Compound<'_>, _: CommitArgs) -> OpResult {
     let (fs, node, attr) = c.look(file)?;
     check_kind(attr.kind)?;
     if !c.reply.lies() {
-        fs.commit(node)?;
+        c.server.commit(fs, node, c.now.wall)?;
         c.on_disk(|| Access::Commit { file });
     }
     c.answer(&CommitOk { writeverf: c.write_verifier() })

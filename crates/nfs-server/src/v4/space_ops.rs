@@ -194,7 +194,7 @@ pub(crate) fn clone(c: &mut Compound<'_>, args: CloneArgs) -> OpResult {
     if count > 0 {
         from.0.copy_range(c.who, from.1, args.src_offset, to.1, args.dst_offset, count, c.now.wall)?;
         // Its result does not say that it has to be committed.
-        to.0.commit(to.1)?;
+        c.server.commit(to.0, to.1, c.now.wall)?;
     }
     Ok(())
 }

@@ -155,7 +155,7 @@ fn step(fs: &FileSystem, (what, one, two, size): (u8, u8, u8, u32), now: Time) {
         (17, Ok(file), Ok(other)) => drop(fs.copy_range(&root, file, 0, other, offset & !0xffff, len, now)),
         (18, Ok(file), _) => drop(fs.set_xattr(file, &name(two), &[one; 30], XattrSet::Either, now)),
         (19, Ok(file), _) => drop(fs.remove_xattr(file, &name(two), now)),
-        (20, Ok(file), _) => drop(fs.commit(file)),
+        (20, Ok(file), _) => drop(fs.commit(file, now)),
         (21, Ok(file), _) => drop(fs.set_delegated_times(file, None, Some(at(30)), true, now)),
         _ => {}
     }
@@ -169,7 +169,7 @@ fn commit_all(fs: &FileSystem, dir: Node) {
         true
     });
     for node in entries {
-        let _ = fs.commit(node);
+        let _ = fs.commit(node, at(0));
         commit_all(fs, node);
     }
 }
@@ -328,11 +328,11 @@ fn without_room_nothing_changes_and_with_room_again_it_goes_on() {
         std::mem::replace(&mut space.file, unwritable)
     };
     assert_eq!(create(b"two").unwrap_err(), FsError::NoSpace);
-    assert_eq!(fs.commit(file), Err(FsError::NoSpace));
+    assert_eq!(fs.commit(file, at(4)), Err(FsError::NoSpace));
     assert_eq!(fs.remove(&root, fs.root(), b"one", RemoveKind::Any, at(4)).unwrap_err(), FsError::NoSpace);
     assert!(world.wal.space.lock().full);
     world.wal.space.lock().file = writable;
-    fs.commit(file).unwrap();
+    fs.commit(file, at(4)).unwrap();
     create(b"two").unwrap();
     assert!(world.wal.flush());
     assert_eq!(world.crashed(), all(&world.exports));

@@ -2,16 +2,19 @@
 
 use std::rc::Rc;
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
+
 use super::{Mount, Node, parts};
 use crate::cache::Name;
 use crate::mount::ClientFile;
-use crate::mount::node::Slot;
+use crate::mount::node::{Cached, Slot};
 use crate::protocol::{NfsResult, Protocol};
 use crate::types::Handle;
+use crate::v4::Surrender;
 
 impl Mount {
     /// From now on recalls are answered: what is open here only is opened at the server and its locks taken there, and
-    /// what is dirty is flushed, before the delegation is given back.
+    /// what is dirty is flushed, before the delegation is given back. What is kept under one that is lost is recovered.
     pub(in crate::mount) fn answer_recalls(&self) {
         let core = Rc::downgrade(&self.0);
         self.0.client.set_recall_hook(Rc::new(move |handle| {
@@ -29,6 +32,42 @@ impl Mount {
                 }
             })
         }));
+        let core = Rc::downgrade(&self.0);
+        self.0.client.set_surrender_hook(Rc::new(move |handle, what| {
+            let Some(mount) = core.upgrade().map(Mount) else { return };
+            if let Some(node) = mount.0.nodes.find(handle)
+                && let Some(cached) = &node.cached
+            {
+                mount.surrender(&node, cached, what);
+            }
+        }));
+    }
+
+    /// What was kept under a delegation is known to the client from now on, which recovers it or takes it for lost.
+    fn surrender(&self, node: &Node, cached: &Cached, what: Surrender) {
+        let locks = match what {
+            Surrender::Opens => Vec::new(),
+            Surrender::Locks | Surrender::LostLocks => cached.locks.borrow_mut().take_all(),
+            Surrender::Nothing => return cached.locks.borrow_mut().returned(),
+        };
+        for slot in cached.slots.borrow().iter() {
+            let mut own = locks.iter().filter(|lock| lock.owner == slot.owner).peekable();
+            if what != Surrender::Opens && own.peek().is_none() {
+                continue;
+            }
+            let Slot { how, directory, name, .. } = &**slot;
+            let mut open = slot.open.borrow_mut();
+            if open.is_none() {
+                let file = self.0.client.assume_open(&node.handle, directory, name, how);
+                *open = file.map(|file| self.file_of(slot, file));
+            }
+            if let Some(open) = &*open {
+                own.for_each(|lock| self.0.client.assume_lock(open, lock, what == Surrender::LostLocks));
+            }
+        }
+        if !locks.is_empty() {
+            cached.locked_there.set(true);
+        }
     }
 
     /// Gives back the delegation of a file that is about to lose or change its name, as Linux does.
@@ -62,15 +101,18 @@ impl Mount {
                 let Slot { how, directory, name, .. } = &*slot;
                 match self.0.client.open_delegated(&node.handle, directory, name, how).await {
                     Ok(file) => {
-                        let old = slot.open.borrow_mut().replace(Rc::new(file));
-                        if let Some(old) = old.and_then(Rc::into_inner) {
-                            // The server has one open for both.
-                            result = result.and(self.0.client.close(old).await);
+                        let open = self.file_of(&slot, file);
+                        result = result.and(self.put(&slot, &open).await);
+                        if !is_broken(Mutant::KeptLocksNotTaken) {
+                            result = result.and(self.lock_there(cached, &slot, &open).await);
                         }
-                        result = result.and(self.lock_there(node, &slot).await);
                     }
                     Err(error) => result = result.and(Err(error)),
                 }
+            }
+            if result.is_err() {
+                // Those of files that could not be opened.
+                self.surrender(node, cached, Surrender::LostLocks);
             }
         }
         result.and(self.flush_any(node).await)
@@ -86,9 +128,24 @@ impl Mount {
             return Ok(open.clone());
         }
         let Slot { how, directory, name, .. } = slot;
-        let file = Rc::new(self.0.client.open_delegated(&node.handle, directory, name, how).await?);
-        *slot.open.borrow_mut() = Some(file.clone());
-        self.lock_there(node, slot).await?;
-        Ok(file)
+        let open =
+            self.file_of(slot, self.0.client.open_delegated(&node.handle, directory, name, how).await?);
+        self.put(slot, &open).await?;
+        Ok(open)
+    }
+
+    /// A file at the server of an open file, under whose locks data are read and written.
+    pub(super) fn file_of(&self, slot: &Slot, file: ClientFile) -> Rc<ClientFile> {
+        self.0.client.set_locker(&file, slot.owner);
+        Rc::new(file)
+    }
+
+    /// An open file was opened at the server. It may have been open there before: the server has one open for both.
+    async fn put(&self, slot: &Slot, open: &Rc<ClientFile>) -> NfsResult<()> {
+        let old = slot.open.borrow_mut().replace(open.clone());
+        match old.and_then(Rc::into_inner) {
+            Some(old) => self.0.client.close(old).await,
+            None => Ok(()),
+        }
     }
 }

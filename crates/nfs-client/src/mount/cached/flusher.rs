@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
+
 use super::{Mount, Node, PAGE, parts};
 use crate::cache::{CacheCount, CacheCounts};
 use crate::error::NfsError;
@@ -245,6 +247,10 @@ impl Mount {
             Ok(())
         };
         written.await.inspect_err(|error| {
+            if is_broken(Mutant::WriteBackErrorForgotten) {
+                self.change_pages(cached, |pages| pages.cut(0));
+                return;
+            }
             let (failures, _) = cached.failures.get();
             cached.failures.set((failures + 1, Some(*error)));
         })

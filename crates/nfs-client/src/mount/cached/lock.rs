@@ -8,7 +8,8 @@ use super::{Mount, Node, parts};
 use crate::cache::Lock;
 use crate::counters::Event;
 use crate::delay::{Delay, DelayPolicy};
-use crate::mount::node::Slot;
+use crate::mount::ClientFile;
+use crate::mount::node::{Cached, Slot};
 use crate::protocol::{NfsResult, Protocol};
 use crate::types::{LockKind, Range};
 
@@ -31,13 +32,16 @@ impl Mount {
     ) -> NfsResult<()> {
         let cached = parts(node)?;
         let mut polls = Delay::new(DelayPolicy::LOCK);
-        let lock = Lock { owner: slot.owner, kind, range };
+        let lock = Lock { owner: slot.owner, kind, range, there: false };
         // A recall that is being answered is waited for: it takes locks to the server.
         drop(cached.opening.shared().await);
-        while self.is_delegated(node) && !cached.locked_there.get() {
+        loop {
             if cached.locks.borrow().is_free(&lock) {
-                cached.locks.borrow_mut().add(lock);
-                return Ok(());
+                if self.is_enough(node, &slot.how) && !cached.locked_there.get() {
+                    cached.locks.borrow_mut().add(lock);
+                    return Ok(());
+                }
+                break;
             }
             if !wait {
                 return Err(self.0.client.error(DENIED));
@@ -80,8 +84,8 @@ impl Mount {
         let cached = parts(node)?;
         self.flush_any(node).await?;
         drop(cached.opening.shared().await);
+        cached.locks.borrow_mut().remove(slot.owner, range);
         if !cached.locked_there.get() {
-            cached.locks.borrow_mut().remove(slot.owner, range);
             return Ok(());
         }
         let open = self.at_server(node, slot).await?;
@@ -89,26 +93,23 @@ impl Mount {
         self.0.client.free_stateid(&open, slot.owner).await
     }
 
-    /// The locks of an open file that were kept here are taken to the server.
-    pub(super) async fn lock_there(&self, node: &Node, slot: &Slot) -> NfsResult<()> {
-        let cached = parts(node)?;
-        let open = slot.open.borrow().clone();
-        let locks = cached.locks.borrow_mut().take(slot.owner);
+    /// The locks of an open file that were kept here are taken to the server. Each stays among those kept here until the
+    /// server has it, so that it is reclaimed if the server is started again meanwhile.
+    pub(super) async fn lock_there(&self, cached: &Cached, slot: &Slot, open: &ClientFile) -> NfsResult<()> {
         let mut result = Ok(());
-        for lock in locks {
+        loop {
+            let Some(lock) = cached.locks.borrow().first(slot.owner) else { return result };
             cached.locked_there.set(true);
-            let taken = match &open {
-                Some(open) => {
-                    let taken = self.0.client.lock(open, lock.owner, lock.kind, lock.range, false);
-                    taken.await.map(drop)
+            let taken = self.0.client.lock(open, lock.owner, lock.kind, lock.range, false).await;
+            match taken {
+                Ok(_) => cached.locks.borrow_mut().taken(&lock),
+                Err(error) => {
+                    // Another has it, or may have had it (Linux: `NFS_LOCK_LOST`).
+                    cached.locks.borrow_mut().remove(lock.owner, lock.range);
+                    self.0.client.assume_lock(open, &lock, true);
+                    result = Err(error);
                 }
-                None => Err(self.0.client.error(DENIED)),
-            };
-            if taken.is_err() {
-                self.0.counters.event(Event::StateLost);
-                result = taken;
             }
         }
-        result
     }
 }

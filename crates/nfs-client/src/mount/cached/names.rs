@@ -11,7 +11,6 @@ use crate::mount::node::Slot;
 use crate::mount::{Client, ClientFile, is_stale};
 use crate::protocol::{NfsResult, Opened, Protocol};
 use crate::types::{AccessBits, Attributes, Create, Handle, OpenHow, SetAttributes};
-use crate::v4::DelegationKind;
 
 impl Mount {
     fn absent<R>(&self) -> NfsResult<R> {
@@ -146,8 +145,9 @@ impl Mount {
             owner,
             readahead: RefCell::default(),
             reported: Cell::new(parts(&node)?.failures.get().0),
-            open: RefCell::new(open.map(Rc::new)),
+            open: RefCell::default(),
         });
+        *slot.open.borrow_mut() = open.map(|open| self.file_of(&slot, open));
         parts(&node)?.slots.borrow_mut().push(slot.clone());
         Ok((Open::Cached(slot), node))
     }
@@ -212,11 +212,7 @@ impl Mount {
         how: &OpenHow,
     ) -> NfsResult<bool> {
         let delegation = self.0.client.delegation(&node.handle);
-        let enough = match delegation {
-            Some(DelegationKind::Write) => true,
-            Some(DelegationKind::Read) => !how.write,
-            None => false,
-        };
+        let enough = self.is_enough(node, how);
         if enough && !how.truncate {
             self.permit(node, wanted(how)).await?;
             // It may have been recalled meanwhile.

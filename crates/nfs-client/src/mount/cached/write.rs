@@ -14,7 +14,7 @@ use crate::mount::file::File;
 use crate::mount::lanes;
 use crate::mount::node::{Cached, Slot};
 use crate::options::RequestList;
-use crate::protocol::{NfsResult, Protocol};
+use crate::protocol::NfsResult;
 use crate::types::Stability;
 
 impl Mount {
@@ -94,6 +94,10 @@ impl Mount {
             if !cached.pages.borrow().is_due(now) {
                 break;
             }
+        }
+        if node.log.borrow().is_empty() {
+            // A COMMIT of the background that is under way has it, and gives it back if it fails.
+            drop(node.committing.alone().await);
         }
         if !node.log.borrow().is_empty() {
             let open = self.at_server(node, slot).await?;
@@ -235,9 +239,10 @@ impl Mount {
         };
         if last {
             cached.locked_there.set(false);
-            if flushed.is_err() && cached.pages.borrow().is_dirty() {
-                // The caller got the error; there is no one left to write it.
-                self.change_pages(cached, |pages| pages.cut(0));
+            if flushed.is_err() {
+                // The caller got the error; there is no one left to write it, and what the server has is not known.
+                self.cut(node, 0);
+                cached.known.borrow_mut().invalidate();
             }
         }
         drop(opening);
@@ -247,7 +252,7 @@ impl Mount {
         }
         let open = slot.open.borrow_mut().take();
         let closed = match open.and_then(Rc::into_inner) {
-            Some(open) => self.0.client.close(open).await,
+            Some(open) => self.0.client.close_locked(open, slot.owner).await,
             None => Ok(()),
         };
         flushed.and(closed)

@@ -19,11 +19,17 @@ const RECOVERIES: u32 = 16;
 pub(in crate::v4) struct Retry {
     delay: Delay,
     recoveries: u32,
+    waited: bool,
 }
 
 impl Retry {
     pub(in crate::v4) fn new(inner: &Inner) -> Self {
-        Self { delay: Delay::new(inner.options.delay), recoveries: 0 }
+        Self { delay: Delay::new(inner.options.delay), recoveries: 0, waited: false }
+    }
+
+    /// Whether something was waited for.
+    pub(in crate::v4) fn waited(&self) -> bool {
+        self.waited
     }
 
     /// One more recovery.
@@ -60,6 +66,7 @@ impl Retry {
             }
             _ => return Ok(false),
         };
+        self.waited = true;
         self.delay.pause(&inner.reactor, &inner.counters, event).await?;
         Ok(true)
     }

@@ -274,7 +274,7 @@ fn what_is_not_stable_is_lost_with_the_power_or_not() {
     for (kept, expected) in [(true, [vec![2; 1024], vec![3; 512]].concat()), (false, vec![1; 1000])] {
         let (fs, one) = volatile();
         fs.write(&root, one, 0, &[1; 1000], at(3)).unwrap();
-        fs.commit(one).unwrap();
+        fs.commit(one, at(3)).unwrap();
         fs.write(&root, one, 0, &[2; 1024], at(4)).unwrap();
         fs.write(&root, one, 1024, &[3; 512], at(5)).unwrap();
         let before = fs.attr(one).unwrap().change;
