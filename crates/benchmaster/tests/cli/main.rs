@@ -17,6 +17,7 @@ mod compare;
 mod crash;
 mod diagnose;
 mod english;
+mod explore;
 mod external;
 mod fleet;
 mod hosts;
