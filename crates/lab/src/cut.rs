@@ -40,7 +40,7 @@ pub enum CutDisk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recent {
-    /// So many, the last ones.
+    /// The last ones, this number of them.
     Writes(u64),
     /// Those of the time before the cut.
     Time(Duration),

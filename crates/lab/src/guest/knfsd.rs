@@ -166,7 +166,7 @@ pub fn recover(config: &KnfsdConfig) -> Result<Recovered, KnfsdError> {
         }
     };
     serve(config)?;
-    // Clients of version 3 reclaim their locks when they are told that the server has restarted. It goes on in the
+    // Clients of version 3 reclaim their locks when they hear that the server has restarted. It goes on in the
     // background.
     tools::run("sm-notify", &[], SHORT)?;
     let over = fs::read_to_string(Path::new(NFSD).join("v4_end_grace"));

@@ -8,7 +8,7 @@
 // driver takes it for done, as its disk is a file of the host, which does not lose power; so does the log outlive the machine.
 // Disks of the machine that are not logged must have no flushes, therefore (`../guest/state.rs`).
 //
-// The log is two files. Behind a flush, one that has grown to LIMIT is left and the other one begins anew: what is behind the last
+// The log is two files. Behind a flush, one that has grown to LIMIT is left and the other one is begun again: what is behind the last
 // flush, and at least LIMIT bytes before it, is always there.
 //
 // That process has a stack of one page: nothing is allocated, and no C library is used but for `errno`.
@@ -30,7 +30,7 @@ typedef unsigned long word;
 
 #define LIMIT (64UL << 20)
 // O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC
-#define ANEW 02001102L
+#define EMPTIED 02001102L
 #define INTERRUPTED -4L
 #define NO_SPACE 28
 
@@ -237,8 +237,8 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
     (void)count;
     (void)arguments;
     word facts[18];
-    files[0] = kernel(OPEN, (long)value(environment, "BENCHMASTER_DISK_LOG_0"), ANEW, 0600, 0);
-    files[1] = kernel(OPEN, (long)value(environment, "BENCHMASTER_DISK_LOG_1"), ANEW, 0600, 0);
+    files[0] = kernel(OPEN, (long)value(environment, "BENCHMASTER_DISK_LOG_0"), EMPTIED, 0600, 0);
+    files[1] = kernel(OPEN, (long)value(environment, "BENCHMASTER_DISK_LOG_1"), EMPTIED, 0600, 0);
     long disk = kernel(STAT, (long)value(environment, "BENCHMASTER_DISK"), (long)facts, 0, 0);
     if (disk < 0 || files[0] < 0 || files[1] < 0 || !begin_file()) {
         say("benchmaster: the log of the server's disk cannot be made\n");
