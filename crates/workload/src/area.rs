@@ -140,9 +140,14 @@ impl WorkArea {
     /// # Errors
     /// As [`Self::create`].
     pub fn join(target: &Target, id: &str) -> Result<Self, AreaError> {
-        match Self::find(target, id)? {
-            Some(found) => Ok(found),
-            None => Self::create(target, id),
+        match (Self::find(target, id)?, target) {
+            (Some(found), _) => Ok(found),
+            (None, Target::Directory(_)) => Self::create(target, id),
+            // An export is the same from everywhere.
+            (None, Target::Nfs(_)) => {
+                let marker = target.place().join(directory_name(id)).join(MARKER);
+                Err(io_error("read", &marker, io::Error::from_raw_os_error(libc::ENOENT)))
+            }
         }
     }
 
@@ -150,7 +155,7 @@ impl WorkArea {
     pub(crate) fn find(target: &Target, id: &str) -> Result<Option<Self>, AreaError> {
         let place = match target {
             Target::Directory(directory) => Directory::join(directory, id)?.map(Location::Directory),
-            Target::Nfs(target) => Some(Location::Nfs(Box::new(NfsArea::join(target, id)?))),
+            Target::Nfs(target) => NfsArea::find(target, id)?.map(|area| Location::Nfs(Box::new(area))),
         };
         let path = target.place().join(directory_name(id));
         Ok(place.map(|place| Self::at(target, path, place, true)))

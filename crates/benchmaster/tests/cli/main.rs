@@ -16,6 +16,7 @@ mod ci;
 mod compare;
 mod crash;
 mod diagnose;
+mod durability;
 mod english;
 mod explore;
 mod external;

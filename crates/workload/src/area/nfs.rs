@@ -61,14 +61,21 @@ impl NfsArea {
         Ok(area)
     }
 
-    /// The directory that another process of the same session made below the export of `target`.
-    pub(super) fn join(target: &NfsTarget, id: &str) -> Result<Self, AreaError> {
+    /// The directory that another process of the same session made below the export of `target`; `None` if it is not there.
+    pub(super) fn find(target: &NfsTarget, id: &str) -> Result<Option<Self>, AreaError> {
         let area = Self::new(target, id);
-        area.job("join", async |mount| {
-            let text = area.marker(mount).await.map_err(|error| area.error("read", MARKER, error))?;
-            if area.is_our_mark(&text) { Ok(()) } else { Err(AreaError::Foreign { path: area.url.clone() }) }
+        let found = area.job("join", async |mount| {
+            let text = match area.marker(mount).await {
+                Err(error) if error.is_absent() => return Ok(false),
+                text => text.map_err(|error| area.error("read", MARKER, error))?,
+            };
+            if area.is_our_mark(&text) {
+                Ok(true)
+            } else {
+                Err(AreaError::Foreign { path: area.url.clone() })
+            }
         })?;
-        Ok(area)
+        Ok(found.then_some(area))
     }
 
     fn new(target: &NfsTarget, id: &str) -> Self {
