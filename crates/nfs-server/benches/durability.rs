@@ -1,4 +1,5 @@
-//! What `--durability` costs: requests per second of closed loops over loopback, by what survives, in turn.
+//! What `--durability` costs: requests per second of closed loops over loopback, by what survives, in turn; and what it costs to
+//! keep what a loss of power restores (`volatile`).
 //!
 //! `cargo bench -p benchmaster-nfs-server --bench durability -- [--state DIR] [--seconds 1] [--rounds 5]`: DIR is on the disk that is
 //! measured, by default that of the system's temporary files. The last lines are what the disk itself does with one writer.
@@ -23,8 +24,13 @@ use benchmaster_nfs_server::{Durability, Server, ServerConfig};
 use load::client::Client;
 use load::{median, option};
 
-const LEVELS: [(&str, Durability); 3] =
-    [("none", Durability::None), ("process", Durability::Process), ("power", Durability::Power)];
+/// What survives, and whether data that are not stable can be lost.
+const LEVELS: [(Durability, bool); 4] = [
+    (Durability::None, false),
+    (Durability::None, true),
+    (Durability::Process, false),
+    (Durability::Power, false),
+];
 /// Bytes of a file: places are written again, so that the state stays small.
 const FILE: u64 = 16 << 20;
 
@@ -53,17 +59,17 @@ fn main() -> Result<()> {
     let time = Duration::from_secs_f64(option("--seconds").map_or(Ok(1.0), |text| text.parse())?);
     let rounds: usize = option("--rounds").map_or(Ok(5), |text| text.parse())?;
     let directory = option("--state").map_or_else(std::env::temp_dir, PathBuf::from);
-    println!("| requests | clients | none 1/s | process 1/s | power 1/s |\n|---|---|---|---|---|");
+    println!("| requests | clients | none 1/s | volatile | process | power |\n|---|---|---|---|---|---|");
     for (name, kind) in Kind::ALL {
         for clients in [1, 16] {
             let mut found = LEVELS.map(|_| Vec::new());
             for _ in 0..rounds {
-                for ((_, durability), found) in LEVELS.into_iter().zip(&mut found) {
-                    found.push(measure(&directory, durability, kind, clients, time)?);
+                for (level, found) in LEVELS.into_iter().zip(&mut found) {
+                    found.push(measure(&directory, level, kind, clients, time)?);
                 }
             }
-            let [none, process, power] = found.map(|found| median(&found));
-            println!("| {name} | {clients} | {none:.0} | {process:.0} | {power:.0} |");
+            let [none, volatile, process, power] = found.map(|found| median(&found));
+            println!("| {name} | {clients} | {none:.0} | {volatile:.0} | {process:.0} | {power:.0} |");
         }
     }
     for bytes in [4 << 10, 1 << 20] {
@@ -75,7 +81,7 @@ fn main() -> Result<()> {
 /// Requests per second.
 fn measure(
     directory: &Path,
-    durability: Durability,
+    (durability, volatile): (Durability, bool),
     kind: Kind,
     clients: usize,
     time: Duration,
@@ -83,7 +89,8 @@ fn measure(
     let place = tempfile::tempdir_in(directory)?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let state = Some(place.path().join("state"));
-    let server = Server::start(ServerConfig { listen, state, durability, ..ServerConfig::default() })?;
+    let server =
+        Server::start(ServerConfig { listen, state, durability, volatile, ..ServerConfig::default() })?;
     let address = server.address();
     let total: Result<f64> = std::thread::scope(|scope| {
         let client = |number| scope.spawn(move || client(address, kind, number, time));
