@@ -476,15 +476,15 @@ impl Inner {
             return;
         }
         let connection = &mut self.connections[number];
-        let called = connection.called;
+        let (called, stream) = (connection.called, connection.is_stream());
+        if stream && !connection.is_open() {
+            return;
+        }
         if connection.client < AUDITOR && called.is_none() {
             self.oracle.borrow_mut().heard(connection.client, self.now);
         }
-        if !connection.is_stream() {
+        if !stream {
             self.handle(number, bytes, None);
-            return;
-        }
-        if !connection.is_open() {
             return;
         }
         connection.input.extend_from_slice(bytes);
