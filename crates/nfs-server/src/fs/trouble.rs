@@ -77,7 +77,7 @@ impl FileSystem {
         if self.fails(Trouble::Change) { Err(FsError::Io) } else { Ok(()) }
     }
 
-    /// How much of so many bytes is written.
+    /// How much of a WRITE of this length is done.
     pub fn taken(&self, len: usize) -> usize {
         let whole = len <= SECTOR || !self.fails(Trouble::Short);
         if whole { len } else { (len / 2).next_multiple_of(SECTOR).min(len) }
