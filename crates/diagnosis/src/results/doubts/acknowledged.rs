@@ -105,7 +105,7 @@ mod tests {
         };
         let lost = Witness { lost: 200, old: 12, broken: vec![broken], ..kept.clone() };
         let Verdict::Found(found) = verdict(lost) else { panic!("nothing was found") };
-        assert!(found.what.contains("212 of 3,000 acknowledged"), "{}", found.what);
+        assert!(found.what.contains("212 of 3000 acknowledged"), "{}", found.what);
         assert!(found.what.contains("200 lost, 12 older than promised"), "{}", found.what);
         assert!(found.what.contains("offset 8192, promised by fsync at 2 s"), "{}", found.what);
         assert!(
