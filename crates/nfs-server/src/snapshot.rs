@@ -128,7 +128,12 @@ pub fn load(path: &Path, config: &ServerConfig, now: Time) -> Result<Option<Load
     let read = |source| SnapshotError::Read { path: path.to_owned(), source };
     let damaged = |what: &str| SnapshotError::Damaged { path: path.to_owned(), what: what.to_owned() };
     let mut file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return match wal::logs(path).map_err(read)?.into_iter().find(|(_, log)| wal::has_changes(log)) {
+                Some((_, path)) => Err(LogError::Orphan { path }.into()),
+                None => Ok(None),
+            };
+        }
         file => file.map_err(read)?,
     };
     let len = file.metadata().map_err(read)?.len();

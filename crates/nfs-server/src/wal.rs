@@ -122,21 +122,36 @@ pub(crate) fn path(state: &Path, number: u64) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// Removes logs of other numbers than `number`: of a start or an end that was interrupted.
-pub(crate) fn remove_others(state: &Path, number: Option<u64>) -> io::Result<()> {
-    let Some(name) = state.file_name() else { return Ok(()) };
+/// The logs beside a state file, with their numbers.
+pub(crate) fn logs(state: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut logs = Vec::new();
+    let Some(name) = state.file_name() else { return Ok(logs) };
     let directory = state.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    for entry in std::fs::read_dir(directory)? {
+    let entries = match std::fs::read_dir(directory) {
+        // The state file cannot be written there, which is an error of its own.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(logs),
+        entries => entries?,
+    };
+    for entry in entries {
         let entry = entry?;
         let found = entry.file_name();
         let rest = found.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
         let digits = rest.and_then(|rest| rest.strip_prefix(b".log."));
         let log: Option<u64> = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-        if log.is_some() && log != number {
-            std::fs::remove_file(entry.path())?;
-        }
+        logs.extend(log.map(|log| (log, entry.path())));
     }
-    Ok(())
+    Ok(logs)
+}
+
+/// Whether a log has more than its beginning.
+pub(crate) fn has_changes(log: &Path) -> bool {
+    std::fs::metadata(log).is_ok_and(|found| found.len() > HEADER)
+}
+
+/// Removes logs of other numbers than `number`: of a start or an end that was interrupted.
+pub(crate) fn remove_others(state: &Path, number: Option<u64>) -> io::Result<()> {
+    let others = logs(state)?.into_iter().filter(|(log, _)| Some(*log) != number);
+    others.map(|(_, path)| path).try_for_each(std::fs::remove_file)
 }
 
 impl Current {

@@ -93,6 +93,13 @@ impl Drop for Killable<'_> {
     }
 }
 
+/// The state file and its logs.
+fn remove_state(place: &Place) {
+    for left in place.list(".").iter().filter(|name| name.starts_with("state")) {
+        fs::remove_file(place.path(left)).unwrap();
+    }
+}
+
 #[test]
 fn a_server_with_a_log_survives_kill_9_and_one_without_is_found_out() {
     let place = Place::in_memory();
@@ -110,7 +117,8 @@ fn a_server_with_a_log_survives_kill_9_and_one_without_is_found_out() {
             assert_eq!(witness.missing(), missing, "{durability}: {:?}", witness.broken);
             assert!(witness.acknowledged() >= 10);
         }
-        fs::remove_file(place.path("state")).unwrap_or_default();
+        drop(server);
+        remove_state(&place);
     }
     let refused = place.run(&["compare", "process", "none"]);
     assert_eq!(refused.status.code(), Some(2), "{}", transcript(&refused));
@@ -160,9 +168,7 @@ fn what_a_killed_run_was_told_is_checked_by_its_ledger() {
     let wrong = place.run(&["witness", "killed.toml"]);
     assert!(stderr(&wrong).contains("is no ledger of a durability witness"), "{}", transcript(&wrong));
     server.kill();
-    for left in place.list(".").iter().filter(|name| name.starts_with("state")) {
-        fs::remove_file(place.path(left)).unwrap();
-    }
+    remove_state(&place);
     server.script("start.sh");
     let lost = place.run(&["witness", path]);
     assert_eq!(lost.status.code(), Some(2), "{}", transcript(&lost));

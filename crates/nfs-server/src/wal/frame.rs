@@ -36,6 +36,16 @@ pub enum LogError {
         /// Path of the log.
         path: PathBuf,
     },
+    /// It has changes, and the state file that they follow is gone.
+    #[error(
+        "{} has changes that were acknowledged, and the state file that they follow is not there; restore it, or move the log away \
+         to start without both",
+        path.display()
+    )]
+    Orphan {
+        /// Path of the log.
+        path: PathBuf,
+    },
     /// Something is wrong before its end, so that changes that were acknowledged are missing.
     #[error(
         "{} is damaged at byte {offset}: {what}; what follows was acknowledged, too. Restore the file, or cut it off there to \

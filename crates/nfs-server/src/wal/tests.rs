@@ -311,6 +311,18 @@ fn a_log_of_another_state_file_is_not_followed() {
 }
 
 #[test]
+fn a_log_whose_state_file_is_gone_is_not_taken_for_a_leftover() {
+    let (world, ..) = names();
+    let log = path(&world.state(), 1);
+    assert!(has_changes(&log));
+    std::fs::remove_file(world.state()).unwrap();
+    assert!(matches!(world.load(), Err(SnapshotError::Log(LogError::Orphan { path })) if path == log));
+    // Of a first start that was interrupted: nothing was acknowledged.
+    std::fs::write(&log, frame::header(1, 1)).unwrap();
+    assert!(!has_changes(&log));
+}
+
+#[test]
 fn without_room_nothing_changes_and_with_room_again_it_goes_on() {
     let world = World::new();
     let (fs, root) = (world.fs(), Credentials::root());
