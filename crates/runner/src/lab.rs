@@ -33,8 +33,9 @@ const FOUND_OUT: Duration = Duration::from_secs(14);
 /// Most bytes of a console that are kept with a run: the end.
 const CONSOLE: u64 = 1 << 20;
 
-/// For how long a lying disk has writes in its cache that it says it has flushed.
-const LIE: Duration = Duration::from_secs(5);
+/// For how long a lying disk has writes in its cache that it says it has flushed: not so long that it loses its file system,
+/// which was made a moment ago.
+const LIE: Duration = Duration::from_secs(1);
 
 /// What the network of a lab on virtual time is good for.
 const VIRTUAL_NOTE: &str = "tc netem between namespaces of one kernel on virtual time: delays are exact, and nothing else takes time";

@@ -175,7 +175,9 @@ impl Runner<'_> {
                 }
             });
         let cut = cut.map_err(|problem| CrewError::Failed(format!("the server could not be cut: {problem}")));
-        let (mut recording, cut) = (recording?, cut?);
+        // A server that did not come back is why clients failed.
+        let cut = cut?;
+        let mut recording = recording?;
         if let Some(witness) = &mut recording.witness {
             witness.cut = cut;
         }

@@ -30,7 +30,7 @@ words! {
         /// Of the writes since the last flush each is kept, lost, or torn between sectors.
         #[default]
         Volatile = "volatile",
-        /// Flushes are reported and not done: what was written in the last five seconds is at risk as well.
+        /// Flushes are reported and not done: what was written in the last second is at risk as well.
         Lying = "lying",
     }
 }
