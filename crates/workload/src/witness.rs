@@ -1,7 +1,7 @@
 //! Durability witnesses: ledgers that outlived their process, checked.
 //!
-//! While a workload runs its own process [judges](judge) what it was told. A ledger of a process that was killed is left
-//! behind, and says to anybody where the files are and what was acknowledged of them.
+//! A workload's own process compares at the end what was acknowledged with what is there. A ledger of a process that was killed
+//! is left behind, and says where the files are and what was acknowledged of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

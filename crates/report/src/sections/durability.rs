@@ -58,7 +58,8 @@ pub(crate) fn section(results: &StudyResults) -> Section {
 }
 
 fn counts<R>(table: crate::document::Columns<R>, of: impl Fn(&R) -> &Witness) -> crate::document::Columns<R> {
-    let columns: [(&str, fn(&Witness) -> u64); 6] = [
+    type Count = fn(&Witness) -> u64;
+    let columns: [(&str, Count); 6] = [
         ("#blocks", |w| w.blocks),
         ("#names", |w| w.names),
         ("#lost", |w| w.lost),
