@@ -103,7 +103,7 @@ pub struct Loaded {
     pub exports: Exports,
     /// What is kept beside them.
     pub meta: Meta,
-    /// The server did not end as it should and had a log: so many bytes at its end are no whole change.
+    /// The server did not end as it should and had a log: this many bytes at its end are no whole change.
     pub cut: Option<u64>,
 }
 

@@ -19,9 +19,10 @@ impl<'p> Killable<'p> {
     fn start(place: &'p Place, durability: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let start = format!(
-            "{PROGRAM} serve --listen 127.0.0.1:{port} --state state --durability {durability} --lease 1s >serve.log 2>&1 &
+            "rm -f serve.log
+             {PROGRAM} serve --listen 127.0.0.1:{port} --state state --durability {durability} --lease 1s >serve.log 2>&1 &
              echo $! >pid
-             until grep -q 'serving /export' serve.log; do kill -0 $(cat pid) && sleep 0.02 || exit 1; done"
+             until grep -qs 'serving /export' serve.log; do kill -0 $(cat pid) && sleep 0.02 || exit 1; done"
         );
         place.write("start.sh", &start);
         place.write(
@@ -113,9 +114,10 @@ fn a_server_with_a_log_survives_kill_9_and_one_without_is_found_out() {
         let witnesses =
             results.runs[0].recordings.iter().map(|recording| recording.witness.as_ref().unwrap());
         for witness in witnesses {
-            let missing = if durability == "process" { 0 } else { witness.acknowledged() };
-            assert_eq!(witness.missing(), missing, "{durability}: {:?}", witness.broken);
-            assert!(witness.acknowledged() >= 10);
+            // A file whose removal was promised is not there either way.
+            let right =
+                if durability == "process" { witness.missing() == 0 } else { witness.missing() >= 10 };
+            assert!(right && witness.acknowledged() >= 10, "{durability}: {witness:?}");
         }
         drop(server);
         remove_state(&place);

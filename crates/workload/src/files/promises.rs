@@ -89,7 +89,7 @@ pub(crate) struct Promises {
 }
 
 impl Promises {
-    /// Nothing is promised yet of files with so many blocks each.
+    /// Nothing is promised yet of files with these numbers of blocks.
     pub(super) fn new(
         rules: Rules,
         ledger: Option<Arc<Ledger>>,

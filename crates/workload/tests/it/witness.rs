@@ -139,7 +139,7 @@ fn damaged(damage: impl Fn(&dyn Fn(&str) -> PathBuf)) -> Witness {
 fn what_is_missing_is_counted_exactly() {
     let kept = damaged(|_| ());
     assert_eq!((kept.blocks, kept.names, kept.missing()), (48, 3, 0));
-    assert_eq!(kept.durability(), Durability::Untested, "nobody says that anything was cut");
+    assert_eq!(kept.durability(), Durability::Untested, "nothing was cut");
     let write = |path: PathBuf, bytes: &[u8], at: u64| {
         std::fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, at).unwrap();
     };
