@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use benchmaster_nfs_server::fs::Trouble;
 use benchmaster_record::nfs::NfsVersion;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -183,7 +184,7 @@ pub enum FaultKind {
     /// The disk of the server fails.
     Disk {
         /// In what.
-        what: DiskTrouble,
+        what: Trouble,
         /// How long; zero: once.
         length: Duration,
     },
@@ -194,24 +195,6 @@ pub enum FaultKind {
         /// How long.
         length: Duration,
     },
-}
-
-/// How a disk fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DiskTrouble {
-    /// READ fails.
-    Read,
-    /// WRITE fails.
-    Write,
-    /// COMMIT fails, and what was not stable is lost.
-    Commit,
-    /// Changes of names and attributes fail.
-    Change,
-    /// It is full.
-    Full,
-    /// Of a WRITE of several blocks only the first half is done.
-    Short,
 }
 
 /// What scenarios are drawn from.
@@ -377,14 +360,7 @@ fn fault(dice: &mut Dice, clients: u8, busy: Duration) -> Fault {
 }
 
 fn disk(dice: &mut Dice) -> FaultKind {
-    let what = match dice.below(6) {
-        0 => DiskTrouble::Read,
-        1 => DiskTrouble::Write,
-        2 => DiskTrouble::Commit,
-        3 => DiskTrouble::Change,
-        4 => DiskTrouble::Full,
-        _ => DiskTrouble::Short,
-    };
+    let what = Trouble::ALL[dice.below(Trouble::ALL.len() as u64) as usize];
     let length = if dice.one_in(2) { Duration::ZERO } else { dice.span(50 * MS, 5 * SECOND) };
     FaultKind::Disk { what, length }
 }
@@ -436,12 +412,12 @@ impl fmt::Display for FaultKind {
             Self::Clock { seconds } => write!(f, "server's time of day moves by {seconds} s"),
             Self::Disk { what, length } => {
                 let what = match what {
-                    DiskTrouble::Read => "disk cannot read",
-                    DiskTrouble::Write => "disk cannot write",
-                    DiskTrouble::Commit => "disk loses what is to be made stable",
-                    DiskTrouble::Change => "disk cannot change names",
-                    DiskTrouble::Full => "disk is full",
-                    DiskTrouble::Short => "disk takes half of what is written",
+                    Trouble::Read => "disk cannot read",
+                    Trouble::Write => "disk cannot write",
+                    Trouble::Commit => "disk loses what is to be made stable",
+                    Trouble::Change => "disk cannot change names",
+                    Trouble::Full => "disk is full",
+                    Trouble::Short => "disk takes half of what is written",
                 };
                 if length.is_zero() { write!(f, "{what} once") } else { write!(f, "{what} for {length:?}") }
             }

@@ -36,7 +36,7 @@ mod faults;
 mod network;
 
 use self::callbacks::Listener;
-use self::faults::{TROUBLES, loses};
+use self::faults::loses;
 use self::network::{Network, TO_CLIENT};
 
 /// Time of day when a scenario begins.
@@ -235,7 +235,7 @@ impl Simulation {
         inner.queue.retain(|Reverse(due)| !matches!(due.event, Event::Fault(_) | Event::Up));
         inner.network.permille = 0;
         inner.server.paused = inner.now;
-        TROUBLES.into_iter().for_each(|what| inner.mend(what));
+        Trouble::ALL.into_iter().for_each(|what| inner.mend(what));
         if inner.server.shared.is_none() { inner.up() } else { Ok(()) }
     }
 

@@ -60,6 +60,6 @@ pub struct CutFacts {
     /// What mounting the file system needed besides its journal: why it was refused, and what the repair said. `None`:
     /// nothing, as it should be.
     pub repaired: Option<String>,
-    /// Whether the server has begun a grace period, in which clients reclaim what they held: it had been told of some.
+    /// Whether the server has begun a grace period, in which clients reclaim what they held: it knew of some.
     pub grace: bool,
 }

@@ -41,6 +41,17 @@ words! {
     }
 }
 
+impl CutKind {
+    /// What happened, as a sentence.
+    pub fn told(self) -> &'static str {
+        match self {
+            Self::Power => "the server lost power",
+            Self::Process => "the server's process was killed",
+            Self::None => "nothing was cut",
+        }
+    }
+}
+
 words! {
     /// What a result is worth after a failure, best first.
     Durability {

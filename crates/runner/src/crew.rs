@@ -402,7 +402,7 @@ fn in_lab(settings: &Settings, lab: Option<&Lab>) -> Result<Launch, CrewError> {
     let clients = (1..=settings.clients()).map(|number| open(&format!("c{number}")));
     let clients = clients.collect::<Result<_, _>>()?;
     // A machine that loses power takes its agent with it.
-    let watched = settings.has_server_machine() && !settings.cuts_machine();
+    let watched = settings.has_server_machine() && !settings.cuts_power();
     let server = watched.then(|| open(SERVER_MACHINE)).transpose()?;
     Ok(Launch::Opened { clients, server })
 }

@@ -83,7 +83,7 @@ impl Labs {
             clients: in_lab().map(Settings::clients).max().unwrap_or(1),
             emulated: in_lab()
                 .any(|settings| !settings.network.is_plain() || settings.network.means == Means::Wire),
-            power_cuts: in_lab().any(Settings::cuts_machine),
+            power_cuts: in_lab().any(|settings| settings.is_knfsd() && settings.cuts_power()),
             kinds: Vec::new(),
             distrusted: false,
             up: None,

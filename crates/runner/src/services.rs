@@ -13,8 +13,6 @@ use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::results::{NetworkAchieved, NetworkRecord, ServiceRecord};
 use benchmaster_workload::target::{NfsTarget, Target};
 
-use benchmaster_record::witness::CutKind;
-
 use super::RunError;
 use super::network::{Networks, Wanted, nanos, relay_record, wanted};
 use benchmaster_study::settings::{SERVER, ServerSettings, Settings, TargetKind};
@@ -58,9 +56,10 @@ struct Embedded {
 }
 
 impl Embedded {
-    /// Whether it is as a treatment wants it, wherever it is.
-    fn is_for(&self, settings: &Settings) -> bool {
-        self.settings == settings.server && self.volatile == is_volatile(settings)
+    /// Whether it is the one that a treatment wants.
+    fn is_for(&self, settings: &Settings, export: &str, network: Option<usize>) -> bool {
+        let same = self.settings == settings.server && self.volatile == settings.cuts_power();
+        same && self.export == export && self.network == network
     }
 }
 
@@ -145,8 +144,7 @@ impl Services {
         network: Option<usize>,
     ) -> Result<&Server, RunError> {
         let export = export_of(options);
-        let same =
-            |known: &Embedded| known.is_for(settings) && known.export == export && known.network == network;
+        let same = |known: &Embedded| known.is_for(settings, &export, network);
         let index = match self.servers.iter().position(same) {
             Some(index) => index,
             None => {
@@ -163,7 +161,7 @@ impl Services {
                     }
                     None => Server::start(config)?,
                 };
-                let (settings, volatile) = (settings.server.clone(), is_volatile(settings));
+                let (settings, volatile) = (settings.server.clone(), settings.cuts_power());
                 let server = Arc::new(server);
                 self.servers.push(Embedded { settings, volatile, export, network, server });
                 self.servers.len() - 1
@@ -174,9 +172,8 @@ impl Services {
 
     /// Whether another server is in the lab's network than a treatment wants.
     pub(super) fn has_other_in_lab(&self, settings: &Settings) -> bool {
-        let same = |known: &Embedded| {
-            settings.is_embedded() && known.is_for(settings) && known.export == lab_export(settings)
-        };
+        let same =
+            |known: &Embedded| settings.is_embedded() && known.is_for(settings, &lab_export(settings), None);
         self.lab.as_ref().is_some_and(|known| !same(known))
     }
 
@@ -195,7 +192,7 @@ impl Services {
         config.listen = (address, NFS_PORT).into();
         config.portmap = Some((address, PORTMAP_PORT).into());
         let server = namespace.run(|| Server::start(config)).map_err(NetworkError::from)??;
-        let (volatile, server) = (is_volatile(settings), Arc::new(server));
+        let (volatile, server) = (settings.cuts_power(), Arc::new(server));
         self.lab =
             Some(Embedded { settings: settings.server.clone(), volatile, export, network: None, server });
         Ok(())
@@ -236,8 +233,7 @@ impl Services {
         let TargetKind::Embedded(_) = settings.target.kind() else { return None };
         let options = settings.target.mount_options("127.0.0.1").ok().flatten()?;
         let export = export_of(&options);
-        let same =
-            |known: &&Embedded| known.is_for(settings) && known.export == export && known.network == network;
+        let same = |known: &&Embedded| known.is_for(settings, &export, network);
         Some(&self.servers.iter().find(same)?.server)
     }
 
@@ -295,12 +291,8 @@ fn config(settings: &Settings, export: &str) -> Result<ServerConfig, RunError> {
     let config = settings.server.config(export);
     let config =
         config.map_err(|(key, problem, _)| RunError::Target { target: format!("server.{key}"), problem })?;
-    Ok(ServerConfig { volatile: is_volatile(settings), ..config })
-}
-
-/// Whether the embedded server is to lose power, which costs it copies of data that are not stable.
-fn is_volatile(settings: &Settings) -> bool {
-    settings.run.failure == CutKind::Power && settings.run.failure_hook.is_none() && settings.is_witnessed()
+    // It costs copies of data that are not stable.
+    Ok(ServerConfig { volatile: settings.cuts_power(), ..config })
 }
 
 /// The options of an export; those of the embedded server with its address, but not yet its port.

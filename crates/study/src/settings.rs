@@ -116,10 +116,14 @@ impl Settings {
         self.workloads.iter().any(|(_, spec)| of(spec))
     }
 
-    /// Whether the server machine of the lab loses power in a run.
-    pub fn cuts_machine(&self) -> bool {
-        let knfsd = self.lab.as_ref().is_some_and(|lab| lab.server == LabServer::Knfsd);
-        knfsd && self.run.failure == CutKind::Power && self.run.failure_hook.is_none() && self.is_witnessed()
+    /// Whether the server loses power in a run, by this program.
+    pub fn cuts_power(&self) -> bool {
+        self.run.failure == CutKind::Power && self.run.failure_hook.is_none() && self.is_witnessed()
+    }
+
+    /// Whether the kernel of a lab's machine serves.
+    pub fn is_knfsd(&self) -> bool {
+        self.lab.as_ref().is_some_and(|lab| lab.server == LabServer::Knfsd)
     }
 
     /// The hosts of the clients, with patterns spelled out; none when they are on this host or Slurm knows them.

@@ -209,10 +209,6 @@ impl WorkArea {
         self.failed = true;
     }
 
-    fn id(&self) -> String {
-        id_of(&self.name()).unwrap_or_default().to_owned()
-    }
-
     /// The name of the working directory in its target.
     pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -278,12 +274,9 @@ impl WorkArea {
     }
 
     /// Has all that was written so far reach stable storage. Over the wire it did when files were closed.
-    pub(crate) fn flush(&self) -> io::Result<()> {
+    pub(crate) fn flush(&self) -> Result<(), AreaError> {
         match &self.place {
-            Location::Directory(directory) => {
-                let root = directory.root().map_err(io::Error::other)?;
-                Ok(rustix::fs::syncfs(root)?)
-            }
+            Location::Directory(directory) => directory.flush(),
             Location::Nfs(_) => Ok(()),
         }
     }
@@ -331,9 +324,8 @@ impl WorkArea {
         observe: &mut dyn FnMut(u64),
     ) -> Result<Vec<Ready>, AreaError> {
         if std::mem::take(&mut self.failed) && !self.joined {
-            let id = self.id();
             match &mut self.place {
-                Location::Directory(directory) => directory.restore(&id)?,
+                Location::Directory(directory) => directory.restore()?,
                 Location::Nfs(area) => area.restore(shared)?,
             }
         }

@@ -337,7 +337,7 @@ impl Execution<'_> {
         let ledger =
             Ledger::create(&path, &header).map_err(|source| ExecuteError::Ledger { path, source })?;
         let ledger = Arc::new(ledger);
-        area.flush().map_err(ExecuteError::ReadBack)?;
+        area.flush()?;
         for (number, table) in (0u32..).zip(ready.iter().flat_map(Ready::distinct)) {
             table.witness(area.rules(), Some(ledger.clone()), number);
             table.promise_all();
@@ -367,48 +367,47 @@ impl Execution<'_> {
         let shared = SharedMount::default();
         let free = self.area.free_bytes(&shared);
         let began = clock.now();
-        let (mut read_back, mut witness) = (None, None);
-        if let (Some(block), Some(_)) = (program.verify_block, &noted) {
+        let (mut read_back, mut verdict) = (None, None);
+        if let Some(block) = program.verify_block {
             observe(self.progress(Phase::Verify, began, 0));
-            let tables: Vec<&FileTable> = ready.iter().flat_map(Ready::distinct).collect();
             let mut observe = |bytes| observe(self.progress(Phase::Verify, began, bytes));
-            witness = Some(witness::judge(self.area, &shared, &tables, block, options.stop, &mut observe));
-        } else if let Some(block) = program.verify_block {
-            observe(self.progress(Phase::Verify, began, 0));
-            // Files shared by all clients are read back by one process.
-            let written = |(ready, effect): &(&Ready, &Effect)| {
-                **effect >= Effect::Data && (options.share.lead || !ready.is_shared())
-            };
-            let written = ready.iter().zip(&program.effects).filter(written);
-            let tables: Vec<&FileTable> = written.flat_map(|(ready, _)| ready.distinct()).collect();
-            let mut observe = |bytes| observe(self.progress(Phase::Verify, began, bytes));
-            read_back =
-                Some(verify::read_back(self.area, &shared, &tables, block, options.stop, &mut observe));
+            if noted.is_some() {
+                let tables: Vec<&FileTable> = ready.iter().flat_map(Ready::distinct).collect();
+                verdict =
+                    Some(witness::judge(self.area, &shared, &tables, block, options.stop, &mut observe));
+            } else {
+                // Files shared by all clients are read back by one process.
+                let written = |(ready, effect): &(&Ready, &Effect)| {
+                    **effect >= Effect::Data && (options.share.lead || !ready.is_shared())
+                };
+                let written = ready.iter().zip(&program.effects).filter(written);
+                let tables: Vec<&FileTable> = written.flat_map(|(ready, _)| ready.distinct()).collect();
+                read_back =
+                    Some(verify::read_back(self.area, &shared, &tables, block, options.stop, &mut observe));
+            }
         }
         self.area.end_jobs(shared)?;
-        let stopped = || options.stop.load(Ordering::Relaxed);
-        if let Some(back) = read_back {
-            let back = back.map_err(|error| {
-                if stopped() { ExecuteError::Stopped } else { ExecuteError::ReadBack(error.0) }
-            })?;
+        if options.stop.load(Ordering::Relaxed) {
+            return Err(ExecuteError::Stopped);
+        }
+        let failed = |error: verify::ReadBackError| ExecuteError::ReadBack(error.0);
+        if let Some(back) = read_back.transpose().map_err(failed)? {
             ran.collector.verified(back.verified);
             if let Some(corruption) = back.corruption {
                 ran.collector.corruption(corruption);
             }
         }
-        if stopped() {
-            return Err(ExecuteError::Stopped);
+        let mut verdict = verdict.transpose().map_err(failed)?;
+        if let Some(Noted { ledger, begun }) = noted {
+            ready.iter().flat_map(Ready::distinct).for_each(FileTable::end_witness);
+            self.area.note_failure();
+            ledger.end().map_err(|(path, source)| ExecuteError::Ledger { path, source })?;
+            let start = ran.window.start;
+            let begun = clock.nanos(start, begun).cast_signed() - clock.nanos(begun, start).cast_signed();
+            let broken = verdict.iter_mut().flat_map(|verdict| &mut verdict.broken);
+            broken.for_each(|broken| broken.at_ns += begun);
         }
-        let witness = witness.transpose().map_err(|error| ExecuteError::ReadBack(error.0))?;
-        let Some(Noted { ledger, begun }) = noted else { return Ok((free, witness)) };
-        ready.iter().flat_map(Ready::distinct).for_each(FileTable::end_witness);
-        self.area.note_failure();
-        ledger.end().map_err(|(path, source)| ExecuteError::Ledger { path, source })?;
-        let start = ran.window.start;
-        let begun = clock.nanos(start, begun).cast_signed() - clock.nanos(begun, start).cast_signed();
-        let mut witness = witness;
-        witness.iter_mut().flat_map(|witness| &mut witness.broken).for_each(|broken| broken.at_ns += begun);
-        Ok((free, witness))
+        Ok((free, verdict))
     }
 
     /// Puts the recording together.

@@ -1,7 +1,7 @@
 //! The ledger of a durability witness: what was acknowledged as stable, in a file outside the target.
 //!
-//! Each entry is written before the stream that was told goes on, so that it survives the death of this process: what an
-//! application was told can then be checked by reading the ledger. A line of JSON says where and what the files are
+//! Each entry is written before the stream that got the reply goes on, so that it survives the death of this process: what an
+//! application could rely on can then be checked by reading the ledger. A line of JSON says where and what the files are
 //! ([`Header`]); entries of [`Entry::LENGTH`] bytes follow. What was there when the workload began has no entries.
 
 use std::fs::{File, OpenOptions};
@@ -160,7 +160,7 @@ impl Ledger {
         u32::try_from((monotonic_ns() - self.begun_ns) / 1_000_000).unwrap_or(u32::MAX)
     }
 
-    /// Adds an entry; that it failed is told at the [end](Self::end).
+    /// Adds an entry; an error is kept for the [end](Self::end).
     pub(crate) fn write(&self, entry: &Entry) {
         if let Err(error) = (&self.file).write_all(&entry.encode()) {
             let _ = self.failed.set(error);
@@ -172,9 +172,16 @@ impl Ledger {
     /// # Errors
     /// The first write to it that failed: its process could not have been outlived.
     pub(crate) fn end(&self) -> Result<(), (PathBuf, io::Error)> {
-        let _ = std::fs::remove_file(&self.path);
         let kind = |error: &io::Error| io::Error::new(error.kind(), error.to_string());
         self.failed.get().map_or(Ok(()), |error| Err((self.path.clone(), kind(error))))
+    }
+}
+
+/// Only a process that is killed leaves it behind.
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        // It may be gone.
+        let _ = std::fs::remove_file(&self.path);
     }
 }
 

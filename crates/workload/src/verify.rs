@@ -56,24 +56,53 @@ pub(crate) fn read_back(
         let reader =
             Reader { table, block, stop, verified: &verified, found: &found, corruption: &corruption };
         let mut tick = || observe(verified.load(Ordering::Relaxed));
-        match area.place() {
-            Location::Directory(directory) => {
-                let engine = PosixEngine::new(directory.root()?);
-                let read = |file, chunk: &mut [u8]| {
-                    block_on(reader.read(&engine, file, PathBuffer::new(), chunk, forget_pages))
-                };
-                parallel::for_each(table.files(), read, &mut tick)?;
-            }
-            Location::Nfs(nfs) => {
-                let read = async |engine: &NfsEngine<'_>, file, chunk: &mut [u8]| {
-                    reader.read(engine, file, nfs.path(), chunk, |_| ()).await
-                };
-                nfs.jobs(shared, "verify", table.files(), read, stop, &mut tick)?;
-            }
-        }
+        look_at_each(area, shared, table.files(), &reader, stop, &mut tick)?;
     }
     let corruption = corruption.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(ReadBack { verified: verified.into_inner(), corruption })
+}
+
+/// Looks at files, on whatever engine they are reached.
+pub(crate) trait LookAt: Sync {
+    /// Looks at file number `file`. `path` is empty; `opened` is to be called with the open file.
+    async fn file<E: Engine>(
+        &self,
+        engine: &E,
+        file: u64,
+        path: PathBuffer,
+        chunk: &mut [u8],
+        opened: impl Fn(&E::Handle),
+    ) -> Result<(), ReadBackError>;
+}
+
+/// Has `look` look at every number below `files` in `area`, on all processors. What the kernel's cache holds is forgotten
+/// before.
+///
+/// # Errors
+/// The first error of `look`, or why the area cannot be reached.
+pub(crate) fn look_at_each(
+    area: &WorkArea,
+    shared: &SharedMount,
+    files: u64,
+    look: &impl LookAt,
+    stop: &AtomicBool,
+    tick: &mut dyn FnMut(),
+) -> Result<(), ReadBackError> {
+    match area.place() {
+        Location::Directory(directory) => {
+            let engine = PosixEngine::new(directory.root()?);
+            let one = |file, chunk: &mut [u8]| {
+                block_on(look.file(&engine, file, PathBuffer::new(), chunk, forget_pages))
+            };
+            parallel::for_each(files, one, tick)
+        }
+        Location::Nfs(nfs) => {
+            let one = async |engine: &NfsEngine<'_>, file, chunk: &mut [u8]| {
+                look.file(engine, file, nfs.path(), chunk, |_| ()).await
+            };
+            nfs.jobs(shared, "verify", files, one, stop, tick)
+        }
+    }
 }
 
 /// Reads back the files of one table.
@@ -87,9 +116,9 @@ struct Reader<'r> {
     corruption: &'r Mutex<Option<String>>,
 }
 
-impl Reader<'_> {
-    /// Proves a file. `path` is empty; `opened` is called with the open file.
-    async fn read<E: Engine>(
+impl LookAt for Reader<'_> {
+    /// Proves a file.
+    async fn file<E: Engine>(
         &self,
         engine: &E,
         file: u64,
@@ -120,7 +149,9 @@ impl Reader<'_> {
         }
         closed.map_err(fail)
     }
+}
 
+impl Reader<'_> {
     /// What is wrong with a file, if anything is.
     async fn prove<E: Engine>(
         &self,
@@ -156,7 +187,7 @@ impl Reader<'_> {
 
 /// Makes the kernel forget what its cache holds of a file, which is not what the storage holds. Where the advice is
 /// ignored a check is only weaker.
-pub(crate) fn forget_pages(file: &OwnedFd) {
+fn forget_pages(file: &OwnedFd) {
     let _ = rustix::fs::fdatasync(file).and_then(|()| fadvise(file, 0, None, Advice::DontNeed));
 }
 

@@ -2,8 +2,8 @@
 
 use benchmaster_record::results::StudyResults;
 
-use super::conditions::{DURABILITY, differences};
-use super::{CompareError, Comparison, Options, compare};
+use super::conditions::DURABILITY;
+use super::{CompareError, Comparison, Difference, Options, compare};
 
 /// Compares the two levels of a factor, in each cell of all other factors. Their runs were made in turns, on the same hosts:
 /// what differs between the levels is what the factor sets, and noted; only levels of different durability are not compared,
@@ -31,12 +31,12 @@ pub fn compare_levels(
         format!("{factor}={level}, {}", set.join(", "))
     });
     let [a, b] = [0, 1].map(|level| of_level(results, index, level));
-    let durability: Vec<_> =
-        differences(&a, &b).decisive.into_iter().filter(|one| one.key.starts_with(DURABILITY)).collect();
+    let mut comparison = compare(&a, &b, options, true)?;
+    let durability = |one: &&Difference| one.key.starts_with(DURABILITY);
+    let durability: Vec<_> = comparison.forced.iter().filter(durability).cloned().collect();
     if !force && !durability.is_empty() {
         return Err(CompareError::Different(durability));
     }
-    let mut comparison = compare(&a, &b, options, true)?;
     for (side, name) in [&mut comparison.a, &mut comparison.b].into_iter().zip(names) {
         side.study = name;
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Look for what a killed run was told is stable
+/// Look for what was acknowledged as stable to a run that was killed
 ///
 /// A workload with `verify = "durability"` keeps a ledger of what was acknowledged as stable, and compares it itself at the end. A
 /// run that was killed leaves the ledger behind, in its results directory: this reads it and looks for everything that it names,

@@ -1,4 +1,4 @@
-//! `witness`: what a killed run was told is stable, looked for.
+//! `witness`: what was acknowledged as stable to a run that was killed, looked for.
 
 use std::sync::atomic::AtomicBool;
 

@@ -96,7 +96,7 @@ async fn work(mount: &Mount, task: usize, mut dice: Dice, done: &RefCell<Done>, 
     }
 }
 
-/// What differs between what a task was told and what is there.
+/// What differs between what was acknowledged to a task and what is there.
 async fn difference(mount: &Mount, task: usize, done: &Done) -> Option<String> {
     let directory = format!("task {task}");
     let mut names = Vec::new();
@@ -193,7 +193,7 @@ fn what_was_acknowledged_is_there_after_kill_9() {
 }
 
 #[test]
-#[ignore = "full tier: some hundred starts"]
+#[ignore = "full tier: hundreds of starts"]
 fn what_was_acknowledged_is_there_after_many_kills() {
     for seed in 100..110 {
         for (options, durability) in [

@@ -8,7 +8,7 @@ use benchmaster_nfs_server::fs::Trouble;
 
 use super::{Event, Inner};
 use crate::history::Who;
-use crate::scenario::{Dice, DiskTrouble, FaultKind, LEASE};
+use crate::scenario::{Dice, FaultKind, LEASE};
 
 impl Inner {
     pub(super) fn strike(&mut self, fault: FaultKind) {
@@ -19,10 +19,10 @@ impl Inner {
         match fault {
             FaultKind::Disk { what, length } => {
                 if let Some(shared) = &self.server.shared {
-                    shared.fail(trouble(what), length.is_zero());
+                    shared.fail(what, length.is_zero());
                 }
                 if !length.is_zero() {
-                    self.put(now + length, Event::Mended(trouble(what)));
+                    self.put(now + length, Event::Mended(what));
                 }
             }
             FaultKind::Cut { client } => {
@@ -74,10 +74,7 @@ impl Inner {
 
 /// Whether data that are not stable can be lost.
 pub(super) fn loses(fault: &FaultKind) -> bool {
-    matches!(
-        fault,
-        FaultKind::Restart { power: true, .. } | FaultKind::Disk { what: DiskTrouble::Commit, .. }
-    )
+    matches!(fault, FaultKind::Restart { power: true, .. } | FaultKind::Disk { what: Trouble::Commit, .. })
 }
 
 /// Whose messages a fault may keep from the server (`None`: all), and until when.
@@ -89,19 +86,5 @@ fn disturbs(fault: &FaultKind, now: Duration) -> (Option<u8>, Duration) {
         FaultKind::Restart { down, .. } => (None, now + down),
         FaultKind::Loss { length, .. } => (None, now + length),
         FaultKind::Death { .. } | FaultKind::Clock { .. } | FaultKind::Disk { .. } => (None, Duration::ZERO),
-    }
-}
-
-pub(super) const TROUBLES: [Trouble; 6] =
-    [Trouble::Read, Trouble::Write, Trouble::Commit, Trouble::Change, Trouble::Full, Trouble::Short];
-
-fn trouble(what: DiskTrouble) -> Trouble {
-    match what {
-        DiskTrouble::Read => Trouble::Read,
-        DiskTrouble::Write => Trouble::Write,
-        DiskTrouble::Commit => Trouble::Commit,
-        DiskTrouble::Change => Trouble::Change,
-        DiskTrouble::Full => Trouble::Full,
-        DiskTrouble::Short => Trouble::Short,
     }
 }

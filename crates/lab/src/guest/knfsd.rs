@@ -177,7 +177,7 @@ pub fn recover(config: &KnfsdConfig) -> Result<Recovered, KnfsdError> {
 /// Repairs a file system that cannot be mounted; what the program said.
 fn repair(file_system: FileSystem, device: &str) -> Result<String, ToolError> {
     let (program, arguments): (_, &[&str]) = match file_system {
-        // What it repaired, and no more, is told by its status: 1.
+        // It exits with 1 when it has repaired everything.
         FileSystem::Ext4 => ("sh", &["-c", "e2fsck -fy \"$0\" || [ $? = 1 ]", device]),
         // The journal, which is what cannot be replayed, is thrown away.
         FileSystem::Xfs => ("xfs_repair", &["-L", device]),

@@ -332,7 +332,7 @@ fn follow_attributes(record: &mut &[u8], inode: &mut Inode) -> Result<(), ImageE
             _ => Data::default(),
         };
         data.resize(size);
-        // Without a name nobody finds it after a start.
+        // Without a name it cannot be found after a start.
         new.body = Body::Regular(if new.nlink == 0 { Data::default() } else { data });
     } else if tag == image::DIRECTORY {
         let parent = get_node(record)?;

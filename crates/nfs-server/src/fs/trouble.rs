@@ -2,10 +2,13 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use serde::{Deserialize, Serialize};
+
 use super::{FileSystem, FsError};
 
 /// What can go wrong with the disk of a file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Trouble {
     /// Data cannot be read.
     Read,
@@ -32,6 +35,9 @@ pub(super) struct Troubles {
 }
 
 impl Trouble {
+    /// Each kind.
+    pub const ALL: [Self; 6] = [Self::Read, Self::Write, Self::Commit, Self::Change, Self::Full, Self::Short];
+
     fn bit(self) -> u8 {
         1 << self as u8
     }

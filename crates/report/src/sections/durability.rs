@@ -1,34 +1,25 @@
 //! What of the acknowledged survived a failure of the server.
 
+use benchmaster_analysis::durability;
 use benchmaster_record::results::StudyResults;
-use benchmaster_record::witness::{Durability, Witness};
+use benchmaster_record::witness::Witness;
 
 use super::results::with_levels_of;
-use crate::document::{Block, Cell, Document, Section, Table};
+use crate::document::{Block, Cell, Columns, Document, Section, Table};
 use crate::format;
 use crate::overview;
 
 /// What happened to the server and what was found, of each treatment and workload with a witness: the sums over the runs that
 /// count.
 pub(crate) fn section(results: &StudyResults) -> Section {
-    let mut rows: Vec<(u32, String, Durability, Witness)> = Vec::new();
+    let mut rows: Vec<(u32, &str, Witness)> = Vec::new();
     for treatment in &results.study.treatments {
-        for run in overview::counted_runs(results, treatment.index) {
-            for recording in &run.recordings {
-                let Some(witness) = &recording.witness else { continue };
-                let same =
-                    rows.iter_mut().find(|(t, w, ..)| *t == treatment.index && *w == recording.workload);
-                match same {
-                    Some((_, _, class, sum)) => {
-                        *class = (*class).max(witness.durability());
-                        *sum = std::mem::take(sum).and(witness.clone());
-                    }
-                    None => {
-                        let (workload, class) = (recording.workload.clone(), witness.durability());
-                        rows.push((treatment.index, workload, class, witness.clone()));
-                    }
-                }
-            }
+        for workload in &results.study.workloads {
+            let name = workload.name.as_str();
+            let runs = overview::counted_runs(results, treatment.index);
+            let recordings = runs.flat_map(|run| &run.recordings).filter(|one| one.workload == name);
+            let sum = recordings.filter_map(|one| one.witness.clone()).reduce(Witness::and);
+            rows.extend(sum.map(|sum| (treatment.index, name, sum)));
         }
     }
     let Some((.., first)) = rows.first() else { return Section::new("durability", "Durability") };
@@ -37,10 +28,7 @@ pub(crate) fn section(results: &StudyResults) -> Section {
         |cut| {
             format!(
                 "At the end of the measured phase, with files open: {} ({}); it served again after {}.",
-                match cut.kind.name() {
-                    "process" => "the server's process was killed",
-                    _ => "the server lost power",
-                },
+                cut.kind.told(),
                 cut.how,
                 format::time(cut.outage_ns as f64)
             )
@@ -48,8 +36,10 @@ pub(crate) fn section(results: &StudyResults) -> Section {
     );
     let table = Table::of("Acknowledged as stable, and looked for", rows);
     let table = with_levels_of(table, results, |(treatment, ..)| *treatment)
-        .column("workload", |(_, workload, ..)| Cell::name(workload))
-        .column("durability", |(_, _, class, _)| Cell::text(class.name()));
+        .column("workload", |(_, workload, _)| Cell::name(*workload))
+        .column("durability", |(treatment, workload, _)| {
+            Cell::text(durability(results, *treatment, Some(workload)).name())
+        });
     let table = counts(table, |(.., witness)| witness).note(
         "Sums over runs. Newer: content that was written later than what was promised, which is allowed. Names are promised by \
          replies over NFS; data by WRITE with FILE_SYNC or DATA_SYNC, by fsync, and by close where that flushes.",
@@ -57,7 +47,7 @@ pub(crate) fn section(results: &StudyResults) -> Section {
     Section::new("durability", "Durability").brief([how.into(), Block::Table(table.table())])
 }
 
-fn counts<R>(table: crate::document::Columns<R>, of: impl Fn(&R) -> &Witness) -> crate::document::Columns<R> {
+fn counts<R>(table: Columns<R>, of: impl Fn(&R) -> &Witness) -> Columns<R> {
     type Count = fn(&Witness) -> u64;
     let columns: [(&str, Count); 6] = [
         ("#blocks", |w| w.blocks),

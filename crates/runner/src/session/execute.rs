@@ -174,9 +174,9 @@ impl Runner<'_> {
                     }
                 }
             });
-        let cut = cut.map_err(|problem| CrewError::Failed(format!("the server could not be cut: {problem}")));
-        // A server that did not come back is why clients failed.
-        let cut = cut?;
+        // Before what became of the clients: a server that did not come back is why they failed.
+        let cut =
+            cut.map_err(|problem| CrewError::Failed(format!("the server could not be cut: {problem}")))?;
         let mut recording = recording?;
         if let Some(witness) = &mut recording.witness {
             witness.cut = cut;

@@ -6,7 +6,7 @@ use benchmaster_units::TimeSpan;
 use benchmaster_workload::program::{Effect, Program};
 
 use crate::file::Reader;
-use crate::settings::{LabServer, Launcher, MOST_CLIENTS, Settings, TargetKind};
+use crate::settings::{Launcher, MOST_CLIENTS, Settings, TargetKind};
 use benchmaster_units::format::plural;
 
 /// Reports what cannot be.
@@ -126,6 +126,25 @@ fn elsewhere(reader: &mut Reader<'_>, settings: &Settings) {
     }
 }
 
+/// Whether the server of a workload that checks what survives can be made to fail without a hook.
+fn failure(reader: &mut Reader<'_>, settings: &Settings, name: &str) {
+    let (message, help) = match settings.run.failure {
+        CutKind::Process if settings.is_knfsd() => (
+            "the kernel's server has no process that could be killed".to_owned(),
+            "write `failure = \"power\"`",
+        ),
+        CutKind::Power | CutKind::Process if !settings.is_embedded() && !settings.is_knfsd() => (
+            format!(
+                "the workload `{name}` checks what survives a failure of the server, and nothing makes this one fail"
+            ),
+            "write a command in `failure_hook` of `[run]` that cuts the server's power, or kills it, and waits until it serves \
+             again; or `failure = \"none\"`",
+        ),
+        _ => return,
+    };
+    reader.error("run.failure", message, help);
+}
+
 /// Whether clients in processes of their own can do a workload, and begin one after the other as asked for.
 pub(crate) fn check_workload(
     reader: &mut Reader<'_>,
@@ -135,28 +154,8 @@ pub(crate) fn check_workload(
     program: &Program,
 ) {
     let (clients, launcher) = (settings.clients(), settings.launcher());
-    let cuts =
-        settings.is_embedded() || settings.lab.as_ref().is_some_and(|lab| lab.server == LabServer::Knfsd);
-    if program.witnessed
-        && settings.run.failure != CutKind::None
-        && !cuts
-        && settings.run.failure_hook.is_none()
-    {
-        let message = format!(
-            "the workload `{name}` checks what survives a failure of the server, and nothing makes this one fail"
-        );
-        let help = "write a command in `failure_hook` of `[run]` that cuts the server's power, or kills it, and waits until it \
-                    serves again; or `failure = \"none\"`";
-        reader.error("run.failure", message, help);
-    }
-    let knfsd = settings.lab.as_ref().is_some_and(|lab| lab.server == LabServer::Knfsd);
-    if program.witnessed
-        && knfsd
-        && settings.run.failure == CutKind::Process
-        && settings.run.failure_hook.is_none()
-    {
-        let message = "the kernel's server has no process that could be killed";
-        reader.error("run.failure", message, "write `failure = \"power\"`");
+    if program.witnessed && settings.run.failure_hook.is_none() {
+        failure(reader, settings, name);
     }
     if launcher != Launcher::Threads && clients > 1 && program.verify_block.is_some() {
         let filesets = workload.filesets.iter().zip(&program.effects);

@@ -20,6 +20,8 @@ use crate::worker::block_on;
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
+    /// Of the study that it belongs to.
+    id: String,
     /// `None` while it is let go of.
     root: Option<OwnedFd>,
 }
@@ -48,7 +50,7 @@ impl Directory {
         std::fs::create_dir(&path).map_err(|source| io_error("make", &path, source))?;
         std::fs::write(&marker, id).map_err(|source| io_error("write", &marker, source))?;
         let root = Some(open_directory(&path)?);
-        Ok(Self { path, root })
+        Ok(Self { path, id: id.to_owned(), root })
     }
 
     /// The one that another process of the same session made below `target`; `None` if it is not there.
@@ -60,7 +62,7 @@ impl Directory {
         match std::fs::read_to_string(path.join(MARKER)) {
             Ok(text) if text.trim() == id && !path.is_symlink() => {
                 let root = Some(open_directory(&path)?);
-                Ok(Some(Self { path, root }))
+                Ok(Some(Self { path, id: id.to_owned(), root }))
             }
             Ok(_) => Err(AreaError::Foreign { path }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -88,11 +90,11 @@ impl Directory {
     }
 
     /// Makes it again where it is gone, as after a failure of its server.
-    pub(super) fn restore(&mut self, id: &str) -> Result<(), AreaError> {
+    pub(super) fn restore(&mut self) -> Result<(), AreaError> {
         let marker = self.path.join(MARKER);
         self.root = None;
         std::fs::create_dir_all(&self.path).map_err(|source| io_error("make", &self.path, source))?;
-        std::fs::write(&marker, id).map_err(|source| io_error("write", &marker, source))?;
+        std::fs::write(&marker, &self.id).map_err(|source| io_error("write", &marker, source))?;
         self.reopen()
     }
 
@@ -139,7 +141,7 @@ impl Directory {
         parallel::for_each(filler.table.files(), fill, &mut tick)
     }
 
-    /// Writing the files back must not disturb what is measured next.
+    /// Has all that was written reach stable storage: writing it back must not disturb what is measured next.
     pub(super) fn flush(&self) -> Result<(), AreaError> {
         rustix::fs::syncfs(self.root()?).map_err(|errno| io_error("flush", &self.path, errno.into()))
     }

@@ -7,18 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use benchmaster_record::witness::{Broken, Promise, Witness};
 
-use crate::area::{Location, WorkArea};
+use crate::area::WorkArea;
 use crate::content::{self, BLOCK, Stamp};
-use crate::engine::nfs::NfsEngine;
-use crate::engine::posix::PosixEngine;
 use crate::engine::{Engine, Files};
 use crate::files::{FileTable, NameState, PathBuffer, Picked, Promised};
 use crate::nfs::SharedMount;
 use crate::operation_error::OperationError;
-use crate::parallel;
 use crate::program::flags::OpenFlags;
-use crate::verify::{ReadBackError, forget_pages, read_full};
-use crate::worker::block_on;
+use crate::verify::{LookAt, ReadBackError, look_at_each, read_full};
 
 /// What a disk writes as one, or not at all.
 const SECTOR: usize = 512;
@@ -43,23 +39,7 @@ pub(crate) fn judge(
     for table in tables {
         let judge = Judge { table, block, stop, read: &read, witness: &witness };
         let mut tick = || observe(read.load(Ordering::Relaxed));
-        match area.place() {
-            Location::Directory(directory) => {
-                let engine = PosixEngine::new(directory.root()?);
-                let file = |file, chunk: &mut [u8]| {
-                    block_on(judge.file(&engine, file, PathBuffer::new(), chunk, forget_pages));
-                    Ok::<_, ReadBackError>(())
-                };
-                parallel::for_each(table.files(), file, &mut tick)?;
-            }
-            Location::Nfs(nfs) => {
-                let file = async |engine: &NfsEngine<'_>, file, chunk: &mut [u8]| {
-                    judge.file(engine, file, nfs.path(), chunk, |_| ()).await;
-                    Ok::<_, ReadBackError>(())
-                };
-                nfs.jobs(shared, "witness", table.files(), file, stop, &mut tick)?;
-            }
-        }
+        look_at_each(area, shared, table.files(), &judge, stop, &mut tick)?;
     }
     Ok(witness.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
@@ -173,8 +153,8 @@ impl OfFile {
     }
 }
 
-impl Judge<'_> {
-    /// Judges a file. `path` is empty; `opened` is called with the open file.
+impl LookAt for Judge<'_> {
+    /// Judges a file.
     async fn file<E: Engine>(
         &self,
         engine: &E,
@@ -182,14 +162,14 @@ impl Judge<'_> {
         mut path: PathBuffer,
         chunk: &mut [u8],
         opened: impl Fn(&E::Handle),
-    ) {
-        let Some(promises) = self.table.promises() else { return };
+    ) -> Result<(), ReadBackError> {
+        let Some(promises) = self.table.promises() else { return Ok(()) };
         if self.stop.load(Ordering::Relaxed) {
-            return;
+            return Ok(());
         }
         let (name, blocks) = promises.of(file);
         if name.is_none() && blocks.iter().all(Option::is_none) {
-            return;
+            return Ok(());
         }
         let mut part = OfFile::default();
         let mut handle = None;
@@ -251,8 +231,11 @@ impl Judge<'_> {
         }
         let mut all = self.witness.lock().unwrap_or_else(PoisonError::into_inner);
         *all = std::mem::take(&mut *all).and(part.witness);
+        Ok(())
     }
+}
 
+impl Judge<'_> {
     fn offset(&self, number: usize) -> u64 {
         number as u64 * self.block as u64
     }

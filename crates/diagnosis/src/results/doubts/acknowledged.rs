@@ -49,15 +49,13 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 
 /// What was found, in words.
 fn told(witness: &Witness) -> String {
-    let after = match witness.cut.as_ref().map_or(CutKind::None, |cut| cut.kind) {
-        CutKind::Power => "after the server lost power",
-        CutKind::Process => "after the server's process was killed",
-        CutKind::None => "although nothing was cut",
-    };
+    let kind = witness.cut.as_ref().map_or(CutKind::None, |cut| cut.kind);
+    let after = if kind == CutKind::None { "although" } else { "after" };
     let mut what = format!(
-        "What the server called stable is not: {} of {} acknowledged blocks and names are not there {after}",
+        "What the server called stable is not: {} of {} acknowledged blocks and names are not there {after} {}",
         grouped(witness.missing()),
-        grouped(witness.acknowledged())
+        grouped(witness.acknowledged()),
+        kind.told()
     );
     let parts = [(witness.lost, "lost"), (witness.old, "older than promised"), (witness.torn, "torn")];
     let parts = parts

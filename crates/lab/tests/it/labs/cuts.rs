@@ -1,4 +1,4 @@
-//! Power cuts of the server: what a client was told is stable is there afterwards, where server and disk keep their word.
+//! Power cuts of the server: what was acknowledged as stable is there afterwards, where server and disk keep their word.
 //!
 //! Writers append numbered blocks of 4 KiB until power is cut; then every file is read back. Some write each block as a stable
 //! WRITE, others commit many at once, so that the disk's cache is not empty. A block that is stable by what the server
@@ -237,7 +237,7 @@ async fn read_back(reactor: &Reactor, writer: u64, seed: u64, blocks: u64) -> u6
     lost
 }
 
-/// In a machine, a program that has a file open and locked, and writes into it once more when it is told to.
+/// In a machine, a program that has a file open and locked, and writes into it once more on request.
 pub(crate) fn hold_lock(file: &str, signs: &str) -> ExitCode {
     let sign = |name: &str| format!("{signs}.{name}");
     let mut file = fs::File::create(file).unwrap();
