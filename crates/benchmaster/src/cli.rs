@@ -2,6 +2,7 @@
 
 mod analyze;
 mod change;
+mod check;
 mod ci;
 mod compare;
 mod complete;
@@ -31,6 +32,7 @@ use self::value::{prometheus, watch_interval};
 
 pub(crate) use self::analyze::{AnalyzeArgs, ModelArgs, Polynomials, SumsType};
 pub(crate) use self::change::ChangeArgs;
+pub(crate) use self::check::CheckArgs;
 pub(crate) use self::ci::{CiArgs, FailOn, Service};
 pub(crate) use self::compare::{CompareArgs, HistoryArgs};
 pub(crate) use self::complete::COMPLETE;
@@ -83,7 +85,7 @@ const CALLED_ELSEWHERE: [(&[&str], &str); 8] = [
     (&["test", "bench", "benchmark", "fio"], "quick"),
     (&["start", "exec", "resume"], "run"),
     (&["top", "stat", "iostat", "monitor"], "watch"),
-    (&["check", "validate", "dry-run"], "plan"),
+    (&["validate", "dry-run"], "plan"),
     (&["plot", "html"], "report"),
 ];
 
@@ -116,6 +118,7 @@ pub(crate) enum Command {
     History(HistoryArgs),
     Diagnose(DiagnoseArgs),
     Simulate(SimulateArgs),
+    Check(CheckArgs),
     Explore(ExploreArgs),
     Witness(WitnessArgs),
     Serve(ServeArgs),
@@ -263,7 +266,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Analyze", &["analyze", "diagnose", "compare", "history", "report", "export", "results"]),
     (
         "Servers, clients and networks",
-        &["serve", "lab", "explore", "witness", "wire", "probe", "agent", "fleet"],
+        &["check", "serve", "lab", "explore", "witness", "wire", "probe", "agent", "fleet"],
     ),
     ("Helpers", &["doctor", "import", "workloads", "simulate", "generate", "help"]),
 ];

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::History(args) => commands::history::history(&args),
         Command::Diagnose(args) => commands::diagnose::diagnose(&args),
         Command::Simulate(args) => commands::simulate::simulate(&args),
+        Command::Check(args) => commands::check::check(&args),
         Command::Explore(args) => commands::explore::explore(&args),
         Command::Witness(args) => commands::witness::witness(&args),
         Command::Serve(args) => commands::serve::serve(&args),

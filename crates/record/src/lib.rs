@@ -12,6 +12,7 @@
 #[macro_use]
 mod words;
 
+pub mod conformance;
 pub mod environment;
 pub mod live;
 pub mod model;

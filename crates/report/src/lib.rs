@@ -17,6 +17,7 @@ pub use document::Document;
 /// The documents that commands show.
 pub mod pages {
     pub use crate::sections::compare::document as comparison;
+    pub use crate::sections::conformance::document as conformance;
     pub use crate::sections::differences::Compared;
     pub use crate::sections::doctor::{Ability, document as doctor};
     pub use crate::sections::durability::document as witness;

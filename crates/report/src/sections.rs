@@ -4,6 +4,7 @@ pub(crate) mod answer;
 mod clients;
 pub(crate) mod compare;
 mod conditions;
+pub(crate) mod conformance;
 mod course;
 pub(crate) mod differences;
 pub(crate) mod doctor;

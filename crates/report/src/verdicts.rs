@@ -1,6 +1,7 @@
 //! What CI shows of a comparison or of the checks of runs: verdicts, as JUnit XML, as annotations of GitHub, and as a Code
 //! Quality report of GitLab.
 
+pub use crate::sections::conformance::verdicts as of_conformance;
 use benchmaster_analysis::compare::{self, Comparison, Direction, ResponseComparison};
 use benchmaster_analysis::{Analysis, TreatmentSummary};
 use benchmaster_record::results::{Check, Severity};

@@ -2,7 +2,7 @@
 
 use crate::place::{Place, snapshot, stdout, transcript};
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "doctor",
     "run",
     "quick",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 24] = [
     "history",
     "diagnose",
     "simulate",
+    "check",
     "explore",
     "witness",
     "serve",

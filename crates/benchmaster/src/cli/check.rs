@@ -1,0 +1,68 @@
+//! The arguments of `check`.
+
+use std::path::PathBuf;
+
+use benchmaster_record::conformance::Group;
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_units::TimeSpan;
+use clap::Args;
+
+/// Check whether an NFS server does what the RFCs say
+///
+/// Calls the server's procedures over the wire, right and wrong, and compares each answer with a rule: what the document demands
+/// (must), what it recommends (should), and what Linux does (linux). A broken rule is shown with its section, what was sent and what
+/// came. Everything happens in one directory that is made for it and removed at the end; the export must be empty. Needs no root: the
+/// user is that of the URL (uid=, gid=), else that of this process.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  benchmaster check nfs://filer/scratch                   every version that the server speaks
+  benchmaster check nfs://filer/scratch --nfs 4.1         one version
+  benchmaster check nfs://filer/scratch --only open,lock  some groups of checks
+  benchmaster check nfs://filer/scratch --junit junit.xml
+  benchmaster check --list                                all checks, with their rules
+
+Exit status: 0 no rule that binds is broken, 1 one is.")]
+pub(crate) struct CheckArgs {
+    /// The export, as nfs://SERVER/PATH
+    #[arg(value_name = "TARGET", required_unless_present = "list")]
+    pub(crate) target: Option<String>,
+    /// NFS versions: 2, 3, 4.0, 4.1, 4.2 [default: that of the URL, else all that the server speaks]
+    #[arg(long, value_name = "VERSION,...", value_delimiter = ',', value_parser = version)]
+    pub(crate) nfs: Vec<NfsVersion>,
+    /// Groups or names of checks
+    #[arg(long, value_name = "GROUP|CHECK,...", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Also check an export that is not empty; what is there stays as it is
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Longest lease whose end is waited for; checks that need it are not made with longer ones
+    #[arg(long, value_name = "TIME", default_value = "15s")]
+    pub(crate) lease: TimeSpan,
+    /// Time in which each reply must come
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    pub(crate) timeout: TimeSpan,
+    /// List the checks
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the verdicts as JUnit XML too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Also write a page that opens in a browser, with all checks
+    #[arg(long, value_name = "PAGE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+fn version(text: &str) -> Result<NfsVersion, String> {
+    NfsVersion::from_name(text).ok_or_else(|| "write 2, 3, 4.0, 4.1 or 4.2".into())
+}
+
+impl CheckArgs {
+    /// Whether a check is chosen.
+    pub(crate) fn wants(&self, group: Group, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|word| word == group.name() || word == name)
+    }
+}
