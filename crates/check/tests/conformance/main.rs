@@ -1,0 +1,4 @@
+//! The checks against servers.
+
+mod embedded;
+mod support;

@@ -1,0 +1,52 @@
+//! Servers to check.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use benchmaster_check::nfs::{Target, User, check};
+use benchmaster_check::{Checked, Verdict};
+use benchmaster_nfs_server::{Server, ServerConfig};
+use benchmaster_record::nfs::NfsVersion;
+
+/// The server of this project, at a free port.
+pub(crate) fn server() -> Server {
+    Server::start(config()).unwrap()
+}
+
+pub(crate) fn config() -> ServerConfig {
+    ServerConfig {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        threads: 2,
+        lease: Duration::from_secs(2),
+        ..ServerConfig::default()
+    }
+}
+
+pub(crate) fn target(nfs: SocketAddr) -> Target {
+    Target {
+        nfs,
+        mount_port: None,
+        export: b"/export".to_vec(),
+        user: User { uid: 1000, gid: 1000 },
+        patience: Duration::from_secs(5),
+        force: false,
+        longest_lease: Duration::from_secs(15),
+        grace: Duration::from_secs(120),
+    }
+}
+
+/// All checks of a version.
+pub(crate) fn all(target: &Target, version: NfsVersion) -> Checked {
+    check(target, version, &|_| true, &|| true, &mut |_| {}).unwrap()
+}
+
+/// What is broken, a line for each.
+pub(crate) fn broken(checked: &Checked) -> Vec<String> {
+    let line = |finding: &&benchmaster_check::Finding| match &finding.verdict {
+        Verdict::Fail { sent, came } => {
+            format!("{} ({}, {}): {sent}: {came}", finding.name, finding.force, finding.place)
+        }
+        _ => finding.name.clone(),
+    };
+    checked.broken().iter().map(line).collect()
+}
