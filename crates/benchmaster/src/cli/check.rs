@@ -7,12 +7,13 @@ use benchmaster_record::nfs::NfsVersion;
 use benchmaster_units::TimeSpan;
 use clap::Args;
 
-/// Check whether an NFS server does what the RFCs say
+/// Check whether an NFS server does what the RFCs say, or a directory what POSIX says
 ///
-/// Calls the server's procedures over the wire, right and wrong, and compares each answer with a rule: what the document demands
-/// (must), what it recommends (should), and what Linux does (linux). A broken rule is shown with its section, what was sent and what
-/// came. Everything happens in one directory that is made for it and removed at the end; the export must be empty. Needs no root: the
-/// user is that of the URL (uid=, gid=), else that of this process.
+/// Of a server (nfs://…), calls the procedures over the wire, right and wrong; of a directory, makes system calls. Each answer is compared
+/// with a rule: what the document demands (must), what it recommends or what is known not to hold everywhere (should), and what Linux
+/// does (linux). A broken rule is shown with its section, what was sent and what came. Everything happens in one directory that is
+/// made for it and removed at the end; an export must be empty. Servers need no root: the user is that of the URL (uid=, gid=), else
+/// that of this process. Permissions of a directory are checked by root only, who acts for other users.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -20,13 +21,18 @@ Examples:
   benchmaster check nfs://filer/scratch --nfs 4.1         one version
   benchmaster check nfs://filer/scratch --only open,lock  some groups of checks
   benchmaster check nfs://filer/scratch --junit junit.xml
+  benchmaster check /mnt/data                             a directory: files, names, locks, maps, permissions
+  benchmaster check /mnt/a --second /mnt/b                and by another mount: what two hosts see of each other
   benchmaster check --list                                all checks, with their rules
 
 Exit status: 0 no rule that binds is broken, 1 one is.")]
 pub(crate) struct CheckArgs {
-    /// The export, as nfs://SERVER/PATH
+    /// An export, as nfs://SERVER/PATH, or a directory
     #[arg(value_name = "TARGET", required_unless_present = "list")]
     pub(crate) target: Option<String>,
+    /// Another path to the same directory, such as a second mount
+    #[arg(long, value_name = "PATH")]
+    pub(crate) second: Option<PathBuf>,
     /// NFS versions: 2, 3, 4.0, 4.1, 4.2 [default: that of the URL, else all that the server speaks]
     #[arg(long, value_name = "VERSION,...", value_delimiter = ',', value_parser = version)]
     pub(crate) nfs: Vec<NfsVersion>,

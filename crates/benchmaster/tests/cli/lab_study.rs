@@ -12,7 +12,7 @@ use crate::place::{PATIENCE, PROGRAM, Place, stderr};
 use crate::serve::serve;
 
 /// Labs of a user have different names, and tests run at once.
-struct Standing<'p> {
+pub(crate) struct Standing<'p> {
     place: &'p Place,
     name: String,
 }
@@ -20,8 +20,13 @@ struct Standing<'p> {
 impl<'p> Standing<'p> {
     /// A lab with two clients; `None` where there can be none, which is said.
     fn up(place: &'p Place, test: &str) -> Option<Self> {
+        Self::with(place, test, &["--clients", "2"])
+    }
+
+    /// A lab with options of `lab up`; `None` where there can be none, which is said.
+    pub(crate) fn with(place: &'p Place, test: &str, options: &[&str]) -> Option<Self> {
         let name = format!("{test}-{}", std::process::id());
-        let up = run(place, &["lab", "up", "--name", &name, "--clients", "2"]);
+        let up = run(place, &[&["lab", "up", "--name", &name], options].concat());
         if !up.status.success() {
             let reason = stderr(&up);
             assert_ne!(std::env::var("BENCHMASTER_REQUIRE_LAB").as_deref(), Ok("1"), "{reason}");
@@ -32,8 +37,13 @@ impl<'p> Standing<'p> {
     }
 
     fn exec(&self, machine: &str, script: &str) {
-        let done = run(self.place, &["lab", "exec", "--name", &self.name, machine, "--", "sh", "-c", script]);
+        let done = self.output(machine, script);
         assert!(done.status.success(), "{}", stderr(&done));
+    }
+
+    /// What a script does in a machine, and how it ends.
+    pub(crate) fn output(&self, machine: &str, script: &str) -> Output {
+        run(self.place, &["lab", "exec", "--name", &self.name, machine, "--", "sh", "-c", script])
     }
 }
 

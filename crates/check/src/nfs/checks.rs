@@ -157,7 +157,8 @@ impl Client4 {
             _ => None,
         });
         let given = found.ok_or_else(|| answer.wrong("GETATTR is to succeed"))?;
-        Attributes::decode(&given).map_err(|error| answer.wrong(format!("the attributes are damaged: {error}")))
+        Attributes::decode(&given)
+            .map_err(|error| answer.wrong(format!("the attributes are damaged: {error}")))
     }
 
     /// All attributes that the server has of an object; with what was sent.

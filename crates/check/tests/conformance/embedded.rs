@@ -61,7 +61,8 @@ fn checks_have_names_of_their_own_and_rules_with_places() {
         assert!(check.rule.says.ends_with('.'), "{}: {}", check.name, check.rule.says);
         assert!(!check.versions.is_empty(), "{}", check.name);
         for version in check.versions {
-            let place = check.rule.place(Some(*version)).unwrap_or_else(|| panic!("{} {version}", check.name));
+            let place =
+                check.rule.place(Some(*version)).unwrap_or_else(|| panic!("{} {version}", check.name));
             assert!(!place.section.is_empty());
             if let Text::Rfc(number) = place.text {
                 assert!([1094, 1813, 1833, 4506, 5531, 7530, 7862, 8276, 8881].contains(&number), "{number}");

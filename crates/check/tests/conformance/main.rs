@@ -1,4 +1,5 @@
 //! The checks against servers.
 
+mod directories;
 mod embedded;
 mod support;
