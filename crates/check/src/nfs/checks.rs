@@ -41,10 +41,12 @@ macro_rules! checks {
     (@text $number:literal) => { crate::Text::Rfc($number) };
 }
 
+mod attributes4;
+mod io4;
 mod names4;
 
 /// All tables.
-pub(super) const ALL: &[&[Check<Trial>]] = &[names4::LIST];
+pub(super) const ALL: &[&[Check<Trial>]] = &[names4::LIST, attributes4::LIST, io4::LIST];
 
 const ALL_VERSIONS: &[NfsVersion] = NfsVersion::ALL;
 const V2: &[NfsVersion] = &[NfsVersion::V2];
