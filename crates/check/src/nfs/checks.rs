@@ -43,10 +43,12 @@ macro_rules! checks {
 
 mod attributes4;
 mod io4;
+mod lock4;
 mod names4;
+mod open4;
 
 /// All tables.
-pub(super) const ALL: &[&[Check<Trial>]] = &[names4::LIST, attributes4::LIST, io4::LIST];
+pub(super) const ALL: &[&[Check<Trial>]] = &[names4::LIST, attributes4::LIST, io4::LIST, open4::LIST, lock4::LIST];
 
 const ALL_VERSIONS: &[NfsVersion] = NfsVersion::ALL;
 const V2: &[NfsVersion] = &[NfsVersion::V2];
