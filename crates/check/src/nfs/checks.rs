@@ -42,13 +42,16 @@ macro_rules! checks {
 }
 
 mod attributes4;
+mod compound4;
 mod io4;
 mod lock4;
 mod names4;
 mod open4;
+mod readdir4;
+mod session4;
 
 /// All tables.
-pub(super) const ALL: &[&[Check<Trial>]] = &[names4::LIST, attributes4::LIST, io4::LIST, open4::LIST, lock4::LIST];
+pub(super) const ALL: &[&[Check<Trial>]] = &[names4::LIST, attributes4::LIST, io4::LIST, open4::LIST, lock4::LIST, session4::LIST, compound4::LIST, readdir4::LIST];
 
 const ALL_VERSIONS: &[NfsVersion] = NfsVersion::ALL;
 const V2: &[NfsVersion] = &[NfsVersion::V2];

@@ -488,9 +488,15 @@ impl Begun {
     }
 }
 
-/// Operations in words, without SEQUENCE.
+/// Operations in words, without SEQUENCE: `LOOKUP { objname: "x" }`.
 fn words_of(ops: &[Argop<'_>]) -> String {
     let shown = ops.iter().filter(|op| ops.len() == 1 || !matches!(op, Argop::Sequence(_)));
-    let texts: Vec<String> = shown.map(|op| brief(&format!("{op:?}"))).collect();
+    let text = |op: &Argop<'_>| {
+        let debug = format!("{op:?}");
+        let inner = debug.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or_default();
+        let fields = inner.split_once("Args ").map_or(inner, |(_, fields)| fields);
+        brief(format!("{} {fields}", op.opnum().to_string().trim_start_matches("OP_")).trim_end())
+    };
+    let texts: Vec<String> = shown.map(text).collect();
     texts.join(", ")
 }

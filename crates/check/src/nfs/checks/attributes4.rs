@@ -474,7 +474,7 @@ checks! {
             };
             hold(is_name(got.owner) && is_name(got.owner_group), &answer.sent, || format!("{got:?}"))
         };
-    "owner-unknown" V4 Must [V40 7530 "5.9", V41 8881 "5.9"]
+    "owner-unknown" V4 Should [V40 7530 "5.9", V41 8881 "5.9"]
         "An owner that the server does not know is BADOWNER."
         => |t| {
             let fh = t.object(Kind::File)?;
