@@ -17,7 +17,7 @@ pub(crate) fn config() -> ServerConfig {
     ServerConfig {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         threads: 2,
-        lease: Duration::from_secs(2),
+        lease: Duration::from_secs(1),
         ..ServerConfig::default()
     }
 }
