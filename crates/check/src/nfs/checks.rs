@@ -43,9 +43,11 @@ macro_rules! checks {
 
 mod attributes4;
 mod compound4;
+mod data3;
 mod delegation4;
 mod io4;
 mod lock4;
+mod names3;
 mod names4;
 mod open4;
 mod readdir4;
@@ -53,7 +55,7 @@ mod session4;
 mod v42;
 
 /// All tables.
-pub(super) const ALL: &[&[Check<Trial>]] = &[names4::LIST, attributes4::LIST, io4::LIST, open4::LIST, lock4::LIST, session4::LIST, compound4::LIST, readdir4::LIST, delegation4::LIST, delegation4::LEASES, v42::SPARSE, v42::COPY, v42::XATTR];
+pub(super) const ALL: &[&[Check<Trial>]] = &[names3::NAMES, names3::ATTRIBUTES, names3::READDIR, data3::IO, data3::LIMITS, names4::LIST, attributes4::LIST, io4::LIST, open4::LIST, lock4::LIST, session4::LIST, compound4::LIST, readdir4::LIST, delegation4::LIST, delegation4::LEASES, v42::SPARSE, v42::COPY, v42::XATTR];
 
 const ALL_VERSIONS: &[NfsVersion] = NfsVersion::ALL;
 const V2: &[NfsVersion] = &[NfsVersion::V2];
