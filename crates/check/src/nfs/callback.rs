@@ -17,7 +17,7 @@ use benchmaster_nfs_proto::xdr::{Decoder, Encoder};
 use crate::Trouble;
 
 /// How often a thread looks whether it is to end.
-const STEP: Duration = Duration::from_millis(20);
+const STEP: Duration = Duration::from_millis(2);
 /// No callback is longer.
 const LONGEST: usize = 1 << 20;
 
@@ -113,15 +113,12 @@ impl Listener {
             let mut connections: Vec<(TcpStream, Joiner)> = Vec::new();
             while !over.load(Ordering::Relaxed) {
                 if let Ok((stream, _)) = listener.accept()
-                    && stream.set_read_timeout(Some(Duration::from_millis(2))).is_ok()
-                    && stream.set_nonblocking(false).is_ok()
+                    && stream.set_nonblocking(true).is_ok()
                 {
                     connections.push((stream, Joiner::new()));
                 }
                 connections.retain_mut(|(stream, joiner)| serve(stream, joiner, &list));
-                if connections.is_empty() {
-                    std::thread::sleep(STEP / 4);
-                }
+                std::thread::sleep(STEP);
             }
         };
         let thread = std::thread::Builder::new().name("check-callbacks".into()).spawn(serve);
@@ -151,7 +148,7 @@ impl Listener {
             if Instant::now() >= deadline {
                 return None;
             }
-            std::thread::sleep(STEP / 4);
+            std::thread::sleep(STEP);
         }
     }
 }

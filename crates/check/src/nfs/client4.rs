@@ -1,6 +1,7 @@
 //! A client of version 4: thin, one connection, one slot; all minor versions by the same calls.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use benchmaster_nfs_proto::portmap::{IPPROTO_TCP, UniversalAddress};
@@ -72,7 +73,7 @@ pub(crate) struct Client4 {
     /// Next sequence number of each owner (4.0).
     seqids: BTreeMap<Vec<u8>, u32>,
     /// Where callbacks come (4.0).
-    listener: Option<Listener>,
+    pub(crate) listener: Option<Arc<Listener>>,
     /// What the server says of itself.
     pub(crate) implementation: Option<String>,
 }
@@ -187,11 +188,11 @@ impl Client4 {
 
     fn introduce_40(&mut self, verifier: Verifier4) -> Tried {
         let trouble = |trouble| Stop::Trouble { sent: "the port for callbacks".into(), trouble };
-        let listener = match self.listener.take() {
-            Some(listener) => listener,
+        let listener = match &self.listener {
+            Some(listener) => Arc::clone(listener),
             None => {
                 let ip = self.connection.local().map_err(trouble)?.ip();
-                Listener::start(ip).map_err(trouble)?
+                Arc::new(Listener::start(ip).map_err(trouble)?)
             }
         };
         let address = UniversalAddress(listener.address());

@@ -1,14 +1,16 @@
 //! The environment of checks: a server, a directory for each check, up to two clients.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use benchmaster_nfs_proto::v4::{self, Argop, Createtype4, Ftype4, Nfsstat4, Verifier4};
 use benchmaster_nfs_proto::{mount, nlm, portmap, v3};
 use benchmaster_record::nfs::NfsVersion;
 
+use super::callback::Listener;
 use super::client4::{Answer, Client4, body};
-use super::connection::{Connection, Procedure, User};
+use super::connection::{Connection, User};
 use super::ops::{self, Attrs};
 use super::stateless::{self, Client};
 use crate::{Environment, Stop, Tried, Trouble};
@@ -53,6 +55,8 @@ pub struct Trial {
     first: Option<Client4>,
     second: Option<Client4>,
     stateless: Option<Client>,
+    /// Where callbacks of 4.0 come, for all clients.
+    listener: Option<Arc<Listener>>,
     /// Handle of the export's root.
     pub(crate) export: Vec<u8>,
     /// Handle and name of the directory for all checks.
@@ -77,6 +81,7 @@ impl Trial {
             first: None,
             second: None,
             stateless: None,
+            listener: None,
             export: Vec::new(),
             top: Vec::new(),
             top_name: format!("{NAME}{nonce:x}"),
@@ -168,7 +173,9 @@ impl Trial {
     /// A client that is not known to the server yet.
     pub(crate) fn stranger(&mut self, role: &str) -> Result<Client4, Stop> {
         let minor = self.version.minor().unwrap_or_default();
-        Ok(Client4::bare(self.connect()?, minor, self.target.user, &self.owner(role)))
+        let mut client = Client4::bare(self.connect()?, minor, self.target.user, &self.owner(role));
+        client.listener = self.listener.clone();
+        Ok(client)
     }
 
     /// A client that has just started.
@@ -176,6 +183,7 @@ impl Trial {
         let mut client = self.stranger(role)?;
         let verifier = self.verifier();
         client.introduce(verifier)?;
+        self.listener = client.listener.clone();
         Ok(client)
     }
 
@@ -410,11 +418,6 @@ impl Client4 {
 
 fn removed(answer: &Answer) -> Tried {
     answer.is(&[Nfsstat4::OK, Nfsstat4::NOENT])
-}
-
-/// The NULL procedure of NFS in a version.
-pub(crate) fn nfs(version: u32) -> Procedure {
-    Procedure { program: v3::PROGRAM, version, number: 0 }
 }
 
 /// Whether a server speaks a version: NULL of versions 2 and 3, an empty COMPOUND of a minor version.
