@@ -176,7 +176,8 @@ pub trait Environment {
 }
 
 /// Makes those of `checks` that hold for the environment's version and that `wanted` chooses, in order, until one is not
-/// to be made because `go_on` says so. `seen` gets each finding.
+/// to be made because `go_on` says so, or nothing can be reached any more: then the last finding says why. `seen` gets
+/// each finding.
 pub fn run<E: Environment>(
     checks: &[&[Check<E>]],
     environment: &mut E,
@@ -196,17 +197,26 @@ pub fn run<E: Environment>(
         }
         let tried = environment.begin(check.name).and_then(|()| (check.run)(environment));
         let ended = environment.end();
-        let verdict = tried.and(ended).map_or_else(Stop::verdict, |()| Verdict::Pass);
+        let gone = matches!(&ended, Err(Stop::Trouble { trouble: Trouble::Connect { .. }, .. }));
+        let mut verdict = tried.and(ended).map_or_else(Stop::verdict, |()| Verdict::Pass);
+        if let Verdict::Fail { came, .. } = &mut verdict
+            && gone
+        {
+            came.push_str("; after this check it could not be reached any more, and the others were not made");
+        }
         let finding = Finding {
             name: check.name.to_owned(),
             group: check.group,
-            force: check.force,
+            force: if gone { Force::Must } else { check.force },
             place: check.rule.place(version).map(|place| place.to_string()).unwrap_or_default(),
             rule: check.rule.says.to_owned(),
             verdict,
         };
         seen(&finding);
         findings.push(finding);
+        if gone {
+            break;
+        }
     }
     findings
 }

@@ -20,6 +20,7 @@ pub(crate) fn brief(text: &str) -> String {
         rest = &list[end..];
     }
     shown += rest;
+    shown = shown.replace(&"n".repeat(100), "n…");
     match shown.char_indices().nth(LONGEST) {
         Some((cut, _)) => format!("{}…", &shown[..cut]),
         None => shown,
