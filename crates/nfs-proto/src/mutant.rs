@@ -5,19 +5,21 @@
 use std::cell::Cell;
 
 macro_rules! mutants {
-    ($($name:ident = $about:literal,)+) => {
+    ($($name:ident = $about:literal,)+; $($plain:ident = $what:literal,)+) => {
         /// A rule that is broken.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[allow(missing_docs, reason = "`about` says what each is")]
-        pub enum Mutant { $($name,)+ }
+        pub enum Mutant { $($name,)+ $($plain,)+ }
 
         impl Mutant {
-            /// All of them.
+            /// Those that show under faults.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+            /// Those of the server that its answers show, without a fault.
+            pub const PLAIN: &'static [Self] = &[$(Self::$plain,)+];
 
             /// What is wrong.
             pub fn about(self) -> &'static str {
-                match self { $(Self::$name => $about,)+ }
+                match self { $(Self::$name => $about,)+ $(Self::$plain => $what,)+ }
             }
         }
     };
@@ -72,6 +74,63 @@ mutants! {
     KeptOpensNotReclaimed = "client, v4: what is open only under a delegation is not reclaimed after a restart",
     RevokedUnnoticed = "client, v4: locks kept under a delegation that was revoked are taken for held",
     ReclaimNotComplete = "client, v4.1: RECLAIM_COMPLETE is not sent after a restart",
+    ;
+    DotIsAName = "server, v4: `.` and `..` are taken as names",
+    EmptyNameMissing = "server, v4: a name without characters is said to be missing",
+    LongNameMissing = "server, v4: a name that is too long is said to be missing",
+    FileTypeInvalid = "server, v4: CREATE of a file is answered as an invalid argument",
+    DirectoryLinkInvalid = "server, v4: LINK of a directory is answered as an invalid argument",
+    FullDirectoryRemoved = "server: a directory with entries is removed",
+    MoveBelowItselfExists = "server: RENAME of a directory into itself is answered as a name that exists",
+    ReservedCookies = "server, v4: READDIR takes the reserved cookies",
+    PageOverflows = "server, v4: READDIR gives more bytes than were asked for",
+    ChangeInfoSwapped = "server, v4: change information has before and after swapped",
+    VerifyAgrees = "server, v4: VERIFY is always the same",
+    NverifyDiffers = "server, v4: NVERIFY always differs",
+    BadHandleMissing = "server, v4: a handle that is none is said to be missing",
+    SymlinkIsNoDirectory = "server, v4: LOOKUP in a symbolic link is answered as in a file",
+    RootHasParent = "server, v4: the root is its own parent",
+    AccessGrantsAll = "server, v4: ACCESS says that everybody may everything",
+    EndNeverSaid = "server, v4: READ never gives the end of the file",
+    EndAlwaysSaid = "server, v4: READ always gives the end of the file",
+    CommitHasOtherVerifier = "server, v4: COMMIT gives another verifier than WRITE",
+    DirectoryReadInvalid = "server, v4: READ of a directory is answered as an invalid argument",
+    UnsupportedIsInvalid = "server, v4: SETATTR of what is not supported is answered as an invalid argument",
+    ReadOnlyIsUnsupported = "server, v4: SETATTR of what can only be read is answered as not supported",
+    NanosecondsUnchecked = "server, v4: any number of nanoseconds is taken",
+    ErrorsCompared = "server, v4: VERIFY compares rdattr_error",
+    WriteOnlyRead = "server, v4: GETATTR is asked for what can only be set, and leaves it out",
+    GuardedIsUnchecked = "server, v4: GUARDED creation opens what is there",
+    ExclusiveVerifierIgnored = "server, v4: exclusive creation takes any verifier for its own",
+    OpenKeepsContent = "server, v4: OPEN with size 0 leaves the content",
+    OpenUnchecked = "server, v4: OPEN does not ask for rights",
+    DenyIgnored = "server, v4: what is denied is opened",
+    DowngradeUnchecked = "server, v4: OPEN_DOWNGRADE takes any modes",
+    OldStateidTaken = "server, v4: a stateid with an earlier number is taken",
+    OldStateidIsBad = "server, v4: a stateid with an earlier number is said to be bad",
+    DenyOpenToAnonymous = "server, v4: data are read and written without a stateid against a deny",
+    WriteByReader = "server, v4: an open for reading writes",
+    StateidOfAnother = "server, v4.1: a stateid of another client is taken",
+    LockByReader = "server, v4: an open for reading locks for writing",
+    FreeOfHeldLocks = "server, v4.1: FREE_STATEID of what is held is answered as done",
+    MisorderedIsBadSlot = "server, v4.1: a sequence number out of order is answered as a bad slot",
+    RequestSizeUnchecked = "server, v4.1: requests may be larger than the session allows",
+    OperationsUnchecked = "server, v4.1: compounds may have more operations than the session allows",
+    NotAlone = "server, v4.1: what must be alone in a compound need not be",
+    OutOfSessionInvalid = "server, v4.1: an operation without a session is answered as an invalid argument",
+    LaterSequenceInvalid = "server, v4.1: SEQUENCE that is not first is answered as an invalid argument",
+    ClientFlagsUnchecked = "server, v4.1: EXCHANGE_ID takes any flags",
+    UpdateMakesClient = "server, v4.1: an update of a client that is not there makes one",
+    AnyConfirmation = "server, v4.0: SETCLIENTID_CONFIRM takes any verifier",
+    OwnersUncounted = "server, v4.0: requests of owners are taken in any order",
+    OwnersNotReplayed = "server, v4.0: a request of an owner that comes again is refused",
+    LinkChangesNothing = "server: LINK leaves the change attribute of the file",
+    AnyContentIsData = "server, v4.2: SEEK takes any kind of content",
+    XattrReplaceCreates = "server, v4.2: SETXATTR that replaces creates",
+    XattrCreateReplaces = "server, v4.2: SETXATTR that creates replaces",
+    GuardIgnored = "server, v3: SETATTR does not look at its guard",
+    AnybodySetsModes = "server: anybody sets the mode of a file",
+    RightsUnchecked = "server: directories are searched and changed without rights",
 }
 
 #[cfg(debug_assertions)]
@@ -85,6 +144,14 @@ pub fn break_rule(rule: Option<Mutant>) {
     BROKEN.set(rule);
     #[cfg(not(debug_assertions))]
     let _ = rule;
+}
+
+/// The rule that is broken in this thread, for threads that it starts.
+pub fn broken() -> Option<Mutant> {
+    #[cfg(debug_assertions)]
+    return BROKEN.get();
+    #[cfg(not(debug_assertions))]
+    None
 }
 
 /// Whether this rule is broken.

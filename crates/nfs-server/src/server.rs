@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use benchmaster_nfs_proto::mutant;
 use parking_lot::{MappedRwLockReadGuard, Mutex};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -306,7 +307,9 @@ fn spawn(
 ) -> Result<JoinHandle<()>, ServerError> {
     let lives = Arc::clone(lives);
     let mut present = lives.enter();
+    let rule = mutant::broken();
     let lives_of_it = move || {
+        mutant::break_rule(rule);
         while let Some(now) = present.take() {
             if let Err(error) = body(&now) {
                 log::error!("a thread of the server ended: {error}");

@@ -2,4 +2,5 @@
 
 mod directories;
 mod embedded;
+mod mutants;
 mod support;

@@ -1,5 +1,6 @@
 //! Attributes: reading, setting (chmod(2), chown(2), utimensat(2), truncate(2)), and the time of last access.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use super::data::SIZE_MAX;
 use super::inode::{Inode, SET_GROUP};
 use super::{Attr, Changed, FileSystem, FsError, Node, SetAttr, SetTime, Time, access, permits};
@@ -31,7 +32,7 @@ impl FileSystem {
         let room = self.room()?;
         let mut inode = self.table.write(file)?;
         let before = inode.attr(file.ino);
-        if guard.is_some_and(|guard| guard != before.ctime) {
+        if guard.is_some_and(|guard| guard != before.ctime) && !is_broken(Mutant::GuardIgnored) {
             return Err(FsError::NotSync);
         }
         may_set(&inode, &before, who, set, size_checked)?;
@@ -185,7 +186,7 @@ fn may_set(
 ) -> Result<(), FsError> {
     let owner = who.uid == 0 || who.uid == attr.uid;
     let exact = |time| matches!(time, Some(SetTime::To(_)));
-    if (set.mode.is_some() || set.birth.is_some() || exact(set.atime) || exact(set.mtime)) && !owner {
+    if (set.mode.is_some() || set.birth.is_some() || exact(set.atime) || exact(set.mtime)) && !owner && !is_broken(Mutant::AnybodySetsModes) {
         return Err(FsError::NotOwner);
     }
     may_chown(attr, who, set)?;

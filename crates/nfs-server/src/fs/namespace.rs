@@ -1,5 +1,6 @@
 //! Names: looking up, making, linking, removing, listing.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use super::attributes::may_chown;
 use super::data::{Data, SIZE_MAX};
 use super::directory::Directory;
@@ -183,7 +184,9 @@ impl FileSystem {
         }
         self.space.names.take(space::of_name(name))?;
         target.nlink += 1;
-        target.attributes_changed(self.clock, now);
+        if !is_broken(Mutant::LinkChangesNothing) {
+            target.attributes_changed(self.clock, now);
+        }
         let cookie = parent.directory_mut()?.next_cookie();
         parent.directory_mut()?.insert(&self.hasher, name, file);
         parent.data_changed(self.clock, now);
@@ -212,7 +215,9 @@ impl FileSystem {
         self.may_change()?;
         let directory = match (&inode.body, what) {
             (Body::Directory(_), RemoveKind::File) => return Err(FsError::IsDirectory),
-            (Body::Directory(entries), _) if !entries.is_empty() || inode.pinned => {
+            (Body::Directory(entries), _)
+                if (!entries.is_empty() && !is_broken(Mutant::FullDirectoryRemoved)) || inode.pinned =>
+            {
                 return Err(FsError::NotEmpty);
             }
             (Body::Directory(_), _) => true,
@@ -408,7 +413,8 @@ pub(super) fn check_removable(name: &[u8]) -> Result<(), FsError> {
 
 /// [`FsError::Access`] unless `who` has all rights of `wanted`.
 pub(super) fn need(attr: &Attr, who: &Credentials, wanted: u32) -> Result<(), FsError> {
-    if permits(attr, who, wanted) { Ok(()) } else { Err(FsError::Access) }
+    let may = permits(attr, who, wanted) || is_broken(Mutant::RightsUnchecked);
+    if may { Ok(()) } else { Err(FsError::Access) }
 }
 
 /// Whether `who` may add names to a directory, which must not be removed itself.

@@ -1,5 +1,6 @@
 //! Extended attributes (RFC 8276).
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use super::extra::Xattr;
 use super::inode::{Body, Inode};
 use super::{Changed, FileSystem, FsError, NAME_MAX, Node, Time, XATTR_SIZE_MAX, XattrSet};
@@ -34,8 +35,8 @@ impl FileSystem {
         let before = inode.attr(file.ino);
         let old = inode.xattrs().iter().position(|it| *it.name == *name);
         match (how, old) {
-            (XattrSet::Create, Some(_)) => return Err(FsError::Exists),
-            (XattrSet::Replace, None) => return Err(FsError::NoXattr),
+            (XattrSet::Create, Some(_)) if !is_broken(Mutant::XattrCreateReplaces) => return Err(FsError::Exists),
+            (XattrSet::Replace, None) if !is_broken(Mutant::XattrReplaceCreates) => return Err(FsError::NoXattr),
             _ => {}
         }
         let extra = inode.extra.get_or_insert_default();

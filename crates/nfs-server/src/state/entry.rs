@@ -1,5 +1,6 @@
 //! States and what they belong to: the records of [`super::file::Files`].
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::Nfsstat4;
@@ -199,12 +200,12 @@ impl FileRecord {
 
 /// Compares a stateid's seqid with the current one (RFC 7530 §9.1.3, RFC 8881 §8.2.2).
 pub(super) fn check_seqid(minor: u32, current: u32, given: u32) -> Result<(), Nfsstat4> {
-    if given == current || minor > 0 && given == 0 {
+    if given == current || minor > 0 && given == 0 || is_broken(Mutant::OldStateidTaken) {
         return Ok(());
     }
     // Zero comes before all others; otherwise less than half the numbers away is earlier.
     let earlier = given == 0 || current.wrapping_sub(given) < 1 << 31;
-    Err(if earlier { Nfsstat4::OLD_STATEID } else { Nfsstat4::BAD_STATEID })
+    Err(if earlier && !is_broken(Mutant::OldStateidIsBad) { Nfsstat4::OLD_STATEID } else { Nfsstat4::BAD_STATEID })
 }
 
 #[cfg(test)]

@@ -173,7 +173,7 @@ impl Files {
             if stateid != Stateid4::ANONYMOUS && stateid != Stateid4::READ_BYPASS {
                 return Err(Nfsstat4::BAD_STATEID);
             }
-            if (write || stateid == Stateid4::ANONYMOUS) && self.denied(file, write) {
+            if (write || stateid == Stateid4::ANONYMOUS) && self.denied(file, write) && !is_broken(Mutant::DenyOpenToAnonymous) {
                 return Err(Nfsstat4::LOCKED);
             }
             return Ok(IoRight { client: None, opener: None });
@@ -203,7 +203,7 @@ impl Files {
             What::Delegation(delegation) => !write || delegation.write,
             _ => open.is_some_and(|open| open.access & if write { 2 } else { 1 } != 0),
         };
-        if !allowed {
+        if !allowed && !is_broken(Mutant::WriteByReader) {
             return Err(Nfsstat4::OPENMODE);
         }
         let opener = match (&entry.what, open) {
@@ -405,7 +405,7 @@ impl Files {
         };
         let wrong_file =
             file.is_some_and(|file| self.files.get(entry.file).is_some_and(|record| record.id != file));
-        if wrong_file || client.is_some_and(|client| client != entry.client) || entry.v40 != (minor == 0) {
+        if wrong_file || client.is_some_and(|client| client != entry.client && !is_broken(Mutant::StateidOfAnother)) || entry.v40 != (minor == 0) {
             return Err(Nfsstat4::BAD_STATEID);
         }
         match &entry.what {

@@ -118,7 +118,7 @@ impl Files {
         };
         match self.states.get(open_at) {
             Some(Entry { what: What::Open(open), .. })
-                if open.access & if request.write { 2 } else { 1 } != 0 => {}
+                if open.access & if request.write { 2 } else { 1 } != 0 || is_broken(Mutant::LockByReader) => {}
             _ => return Err(Nfsstat4::OPENMODE.into()),
         }
         let owner = self.owners.find(request.client, OwnerKind::Lock, request.owner);
@@ -207,6 +207,7 @@ impl Files {
                 self.drop_state(at, End::Freed, effects);
                 Ok(false)
             }
+            _ if is_broken(Mutant::FreeOfHeldLocks) => Ok(false),
             _ => Err(Nfsstat4::LOCKS_HELD),
         }
     }

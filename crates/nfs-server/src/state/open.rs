@@ -1,5 +1,6 @@
 //! Opens: share reservations, open owners, upgrade, downgrade, close (RFC 7530 §9.9–9.11, RFC 8881 §9.7–9.10).
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
@@ -51,7 +52,8 @@ impl Files {
         share: Share,
         now: Instant,
     ) -> Result<(), Stop> {
-        let Some((_, record)) = self.record(file).filter(|(_, record)| record.conflicts(share)) else {
+        let Some((_, record)) = self.record(file).filter(|(_, record)| record.conflicts(share) && !is_broken(Mutant::DenyIgnored))
+        else {
             return Ok(());
         };
         let courtesy = self
@@ -147,7 +149,7 @@ impl Files {
             union = Share { access: union.access | some.access, deny: union.deny | some.deny };
             combinations |= combination(some);
         }
-        if union != share {
+        if union != share && !is_broken(Mutant::DowngradeUnchecked) {
             return Err(Nfsstat4::INVAL);
         }
         let less = Share { access: open.access & !share.access, deny: open.deny & !share.deny };

@@ -1,6 +1,7 @@
 //! State owners: who opens and locks (RFC 7530 §9.1.5, RFC 8881 §8.1). In 4.0 each has a sequence of its own, and its
 //! last reply is kept.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, Opnum};
@@ -167,11 +168,11 @@ impl Owners {
     pub(super) fn turn(&self, at: u32, seqid: u32, op: Opnum) -> Result<SeqidCheck, Nfsstat4> {
         // A stateid of a client of 4.1 in a request of 4.0.
         let sequence = self.get(at).and_then(|owner| owner.sequence.as_ref()).ok_or(Nfsstat4::BAD_STATEID)?;
-        if follows(sequence.last, seqid) {
+        if follows(sequence.last, seqid) || (seqid != sequence.last && is_broken(Mutant::OwnersUncounted)) {
             return Ok(SeqidCheck::Run);
         }
         match &sequence.replay {
-            Some(replay) if seqid == sequence.last && replay.op == op => {
+            Some(replay) if seqid == sequence.last && replay.op == op && !is_broken(Mutant::OwnersNotReplayed) => {
                 Ok(SeqidCheck::Replay(replay.clone()))
             }
             _ => Err(Nfsstat4::BAD_SEQID),

@@ -1,5 +1,6 @@
 //! Sessions (RFC 8881 §2.10): slots, limits, connections, and the table they are found in.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
@@ -172,10 +173,10 @@ impl Session {
 
     fn check_size(&self, args: &SequenceArgs, request: &Request<'_>) -> Result<(), Nfsstat4> {
         let limits = &self.limits;
-        if request.len > limits.maxrequestsize as usize {
+        if request.len > limits.maxrequestsize as usize && !is_broken(Mutant::RequestSizeUnchecked) {
             return Err(Nfsstat4::REQ_TOO_BIG);
         }
-        if request.operations > limits.maxoperations {
+        if request.operations > limits.maxoperations && !is_broken(Mutant::OperationsUnchecked) {
             return Err(Nfsstat4::TOO_MANY_OPS);
         }
         let second = if request.operations > 1 { ERROR_RESULT } else { 0 };

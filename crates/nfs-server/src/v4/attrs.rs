@@ -1,5 +1,6 @@
 //! File attributes: encoded straight from the file system's, and decoded into what is to be set.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     ACL_SUPPORT_ALLOW, ACL_SUPPORT_DENY, AttrError, Attributes, Bitmap4, ChangeAttrType4,
     FS_CHARSET_CAP_ALLOWS_ONLY_UTF8, Fattr4, Fsid4, Ftype4, KNOWN_ATTRS, Nfsstat4, Nfstime4, OpenArguments4,
@@ -110,7 +111,7 @@ pub(crate) fn delegated_times(attrs: &Fattr4<'_>) -> Result<Option<DelegatedTime
 
 /// Refuses to read what can only be written (RFC 8881 §5.5).
 pub(crate) fn check_readable(requested: Bitmap4, minor: u32) -> Result<(), Failure> {
-    if requested.intersects(&(WRITE_ONLY_ATTRS & supported(minor))) {
+    if requested.intersects(&(WRITE_ONLY_ATTRS & supported(minor))) && !is_broken(Mutant::WriteOnlyRead) {
         return Err(Nfsstat4::INVAL.into());
     }
     Ok(())
@@ -288,10 +289,10 @@ pub(crate) enum Purpose {
 /// BADOWNER for names that are no numbers. The mask of `attrs` is what will have been set on success.
 pub(crate) fn to_set(attrs: &Fattr4<'_>, minor: u32, purpose: Purpose) -> Result<SetAttr, Failure> {
     if !attrs.attrmask.is_subset(&supported(minor)) {
-        return Err(Nfsstat4::ATTRNOTSUPP.into());
+        return Err(if is_broken(Mutant::UnsupportedIsInvalid) { Nfsstat4::INVAL } else { Nfsstat4::ATTRNOTSUPP }.into());
     }
     if !attrs.attrmask.is_subset(&SETTABLE) {
-        return Err(Nfsstat4::INVAL.into());
+        return Err(if is_broken(Mutant::ReadOnlyIsUnsupported) { Nfsstat4::ATTRNOTSUPP } else { Nfsstat4::INVAL }.into());
     }
     let given = Attributes::decode(attrs).map_err(AttrError::status)?;
     let existing = matches!(purpose, Purpose::Existing { .. });
@@ -343,7 +344,7 @@ pub(crate) fn to_set(attrs: &Fattr4<'_>, minor: u32, purpose: Purpose) -> Result
 }
 
 fn to_time(time: Nfstime4) -> Result<Time, Failure> {
-    if time.nseconds >= 1_000_000_000 {
+    if time.nseconds >= 1_000_000_000 && !is_broken(Mutant::NanosecondsUnchecked) {
         return Err(Nfsstat4::INVAL.into());
     }
     Ok(Time { seconds: time.seconds, nanos: time.nseconds })
@@ -362,7 +363,7 @@ pub(crate) fn check_comparable(given: &Fattr4<'_>, minor: u32) -> Result<(), Fai
     if !mask.is_subset(&supported(minor)) {
         return Err(Nfsstat4::ATTRNOTSUPP.into());
     }
-    if mask.intersects(&WRITE_ONLY_ATTRS) || mask.contains(fattr4::RDATTR_ERROR) {
+    if mask.intersects(&WRITE_ONLY_ATTRS) || (mask.contains(fattr4::RDATTR_ERROR) && !is_broken(Mutant::ErrorsCompared)) {
         return Err(Nfsstat4::INVAL.into());
     }
     let values = Attributes::decode(given).map_err(AttrError::status)?;

@@ -1,5 +1,6 @@
 //! The loop over the operations of a COMPOUND (RFC 7530 §15.2, RFC 8881 §16.2 and §2.10.6.4).
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -186,9 +187,11 @@ fn admit(c: &Compound<'_>, opnum: Opnum) -> OpResult {
     }
     let status = match (c.index, opnum) {
         (0, Opnum::SEQUENCE) => return Ok(()),
+        (_, Opnum::SEQUENCE) if is_broken(Mutant::LaterSequenceInvalid) => Nfsstat4::INVAL,
         (_, Opnum::SEQUENCE) => Nfsstat4::SEQUENCE_POS,
+        (0, op) if !SESSIONLESS.contains(&op) && is_broken(Mutant::OutOfSessionInvalid) => Nfsstat4::INVAL,
         (0, op) if !SESSIONLESS.contains(&op) => Nfsstat4::OP_NOT_IN_SESSION,
-        (0, _) if c.count > 1 => Nfsstat4::NOT_ONLY_OP,
+        (0, _) if c.count > 1 && !is_broken(Mutant::NotAlone) => Nfsstat4::NOT_ONLY_OP,
         // Not even with SEQUENCE (RFC 8881 §18.34.3).
         (1.., Opnum::BIND_CONN_TO_SESSION) => Nfsstat4::NOT_ONLY_OP,
         _ => return Ok(()),

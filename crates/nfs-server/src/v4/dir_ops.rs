@@ -1,5 +1,6 @@
 //! Operations on directories.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     Bitmap4, CreateArgs, CreateOk, Createtype4, Fattr4, LinkArgs, LinkOk, Nfsstat4, ReaddirArgs, RemoveArgs,
     RemoveOk, RenameArgs, RenameOk, Specdata4, fattr4,
@@ -28,6 +29,7 @@ pub(crate) fn create(c: &mut Compound<'_>, args: CreateArgs<'_>) -> OpResult {
         Createtype4::Lnk(target) => NewFile::Symlink(target.0),
         Createtype4::Sock => NewFile::Special(Kind::Socket, (0, 0)),
         Createtype4::Fifo => NewFile::Special(Kind::Fifo, (0, 0)),
+        Createtype4::Other(_) if is_broken(Mutant::FileTypeInvalid) => return Err(Nfsstat4::INVAL.into()),
         Createtype4::Other(_) => return Err(Nfsstat4::BADTYPE.into()),
     };
     let purpose = match args.objtype {
@@ -50,7 +52,7 @@ pub(crate) fn link(c: &mut Compound<'_>, args: LinkArgs<'_>) -> OpResult {
     let name = check_name(args.newname)?;
     let (_, node, attr) = c.look(file)?;
     if attr.kind == Kind::Directory {
-        return Err(Nfsstat4::ISDIR.into());
+        return Err(if is_broken(Mutant::DirectoryLinkInvalid) { Nfsstat4::INVAL } else { Nfsstat4::ISDIR }.into());
     }
     let (fs, dir_node) = directory_for_change(c, dir)?;
     if file.export != dir.export {
@@ -156,11 +158,12 @@ fn list(
     let verifier = fs.cookie_verifier(node)?.to_be_bytes();
     match args.cookie {
         0 => {}
-        1 | 2 => return Err(Nfsstat4::BAD_COOKIE.into()),
+        1 | 2 if !is_broken(Mutant::ReservedCookies) => return Err(Nfsstat4::BAD_COOKIE.into()),
         _ if args.cookieverf != verifier => return Err(Nfsstat4::NOT_SAME.into()),
         _ => {}
     }
-    let max = (args.maxcount as usize).min(c.room());
+    let most = if is_broken(Mutant::PageOverflows) { usize::MAX } else { args.maxcount as usize };
+    let max = most.min(c.room());
     let (server, minor) = (c.server, c.minor);
     let view = View::new(server, minor, dir.export, args.attr_request);
     let body = c.reply.mark();

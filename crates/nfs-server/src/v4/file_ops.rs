@@ -1,5 +1,6 @@
 //! Operations on objects and file handles.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::rpc::AuthFlavor;
 use benchmaster_nfs_proto::v4::{
     ACCESS_DELETE, ACCESS_EXECUTE, ACCESS_EXTEND, ACCESS_LOOKUP, ACCESS_MODIFY, ACCESS_READ, ACCESS_XALIST,
@@ -50,7 +51,7 @@ pub(crate) fn access(c: &mut Compound<'_>, args: AccessArgs) -> OpResult {
     let granted = granted
         | may(ACCESS_XAREAD | ACCESS_XALIST, right::READ, false)
         | may(ACCESS_XAWRITE, right::WRITE, true);
-    c.answer(&AccessOk { supported, access: granted & supported })
+    c.answer(&AccessOk { supported, access: if is_broken(Mutant::AccessGrantsAll) { supported } else { granted & supported } })
 }
 
 /// GETATTR (RFC 7530 §16.7, RFC 8881 §18.7).
@@ -142,12 +143,18 @@ impl Compound<'_> {
 
 /// VERIFY (RFC 7530 §16.35, RFC 8881 §18.31).
 pub(crate) fn verify(c: &mut Compound<'_>, args: VerifyArgs<'_>) -> OpResult {
-    if same(c, &args.obj_attributes)? { Ok(()) } else { Err(Nfsstat4::NOT_SAME.into()) }
+    if same(c, &args.obj_attributes)? || is_broken(Mutant::VerifyAgrees) {
+        return Ok(());
+    }
+    Err(Nfsstat4::NOT_SAME.into())
 }
 
 /// NVERIFY (RFC 7530 §16.15, RFC 8881 §18.15).
 pub(crate) fn nverify(c: &mut Compound<'_>, args: VerifyArgs<'_>) -> OpResult {
-    if same(c, &args.obj_attributes)? { Err(Nfsstat4::SAME.into()) } else { Ok(()) }
+    if same(c, &args.obj_attributes)? && !is_broken(Mutant::NverifyDiffers) {
+        return Err(Nfsstat4::SAME.into());
+    }
+    Ok(())
 }
 
 /// Whether the current file's attributes are these: compared as encoded.
@@ -168,7 +175,8 @@ fn same(c: &mut Compound<'_>, given: &Fattr4<'_>) -> Result<bool, Failure> {
 pub(crate) fn putfh(c: &mut Compound<'_>, args: PutfhArgs<'_>) -> OpResult {
     /// Operations that themselves notice that the file is gone, so that PUTFH need not look for it.
     const NOTICING: [Opnum; 5] = [Opnum::READ, Opnum::WRITE, Opnum::GETATTR, Opnum::LOOKUP, Opnum::ACCESS];
-    let (instance, file) = handle::decode(args.object.0).map_err(|_| Nfsstat4::BADHANDLE)?;
+    let (instance, file) = handle::decode(args.object.0)
+        .map_err(|_| if is_broken(Mutant::BadHandleMissing) { Nfsstat4::NOENT } else { Nfsstat4::BADHANDLE })?;
     if instance != c.server.instance {
         return Err(Nfsstat4::STALE.into());
     }
@@ -219,7 +227,7 @@ pub(crate) fn lookup(c: &mut Compound<'_>, args: LookupArgs<'_>) -> OpResult {
 fn lookup_failure(c: &Compound<'_>, dir: FileId, error: FsError) -> Failure {
     match error {
         FsError::NotDirectory if c.look(dir).is_ok_and(|(_, _, attr)| attr.kind == Kind::Symlink) => {
-            Nfsstat4::SYMLINK.into()
+            if is_broken(Mutant::SymlinkIsNoDirectory) { Nfsstat4::NOTDIR } else { Nfsstat4::SYMLINK }.into()
         }
         error => error.into(),
     }
@@ -244,7 +252,10 @@ fn parent(c: &Compound<'_>) -> Result<FileId, Failure> {
     if !permits(&attr, c.who, right::EXECUTE) {
         return Err(Nfsstat4::ACCESS.into());
     }
-    Ok(c.server.exports.parent(dir)?.ok_or(Nfsstat4::NOENT)?)
+    match c.server.exports.parent(dir)? {
+        None if is_broken(Mutant::RootHasParent) => Ok(dir),
+        parent => Ok(parent.ok_or(Nfsstat4::NOENT)?),
+    }
 }
 
 /// READLINK (RFC 7530 §16.25, RFC 8881 §18.24).

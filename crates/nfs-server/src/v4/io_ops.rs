@@ -22,7 +22,8 @@ pub(crate) fn read(c: &mut Compound<'_>, args: ReadArgs) -> OpResult {
     let mut pages = c.reply.scratch();
     let count = args.count.min(c.server.config.max_io);
     let info = fs.read(node, args.offset, count, &mut pages, c.now.wall)?;
-    c.reply.encoder.put(&info.eof);
+    let eof = (info.eof || is_broken(Mutant::EndAlwaysSaid)) && !is_broken(Mutant::EndNeverSaid);
+    c.reply.encoder.put(&eof);
     c.reply.put_pages(pages);
     let (len, size) = (info.len.into(), info.attr.size);
     c.on_disk(|| Access::Read { file, offset: args.offset, len, size });
@@ -64,7 +65,8 @@ pub(crate) fn commit(c: &mut Compound<'_>, _: CommitArgs) -> OpResult {
         c.server.commit(fs, node, c.now.wall)?;
         c.on_disk(|| Access::Commit { file });
     }
-    c.answer(&CommitOk { writeverf: c.write_verifier() })
+    let writeverf = if is_broken(Mutant::CommitHasOtherVerifier) { [7; 8] } else { c.write_verifier() };
+    c.answer(&CommitOk { writeverf })
 }
 
 /// Refuses to let a file grow beyond what can be addressed.
@@ -79,6 +81,7 @@ pub(crate) fn check_end(offset: u64, len: u64) -> OpResult {
 pub(crate) fn check_kind(kind: Kind) -> OpResult {
     match kind {
         Kind::Regular => Ok(()),
+        Kind::Directory if is_broken(Mutant::DirectoryReadInvalid) => Err(Nfsstat4::INVAL.into()),
         Kind::Directory => Err(Nfsstat4::ISDIR.into()),
         Kind::Symlink => Err(Nfsstat4::SYMLINK.into()),
         _ => Err(Nfsstat4::WRONG_TYPE.into()),

@@ -1,5 +1,6 @@
 //! Names of directory entries and extended attributes.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{Component4, Nfsstat4, Utf8};
 
 use super::Failure;
@@ -9,7 +10,7 @@ use crate::fs::NAME_MAX;
 /// slash or NUL, BADNAME for "." and "..", which have no meaning in NFSv4 (RFC 8881 §18.13.4).
 pub(crate) fn check_name(name: Component4<'_>) -> Result<&[u8], Failure> {
     let bytes = check_text(name)?;
-    if matches!(bytes, b"." | b"..") {
+    if matches!(bytes, b"." | b"..") && !is_broken(Mutant::DotIsAName) {
         return Err(Nfsstat4::BADNAME.into());
     }
     if bytes.iter().any(|byte| matches!(byte, b'/' | 0)) {
@@ -22,10 +23,10 @@ pub(crate) fn check_name(name: Component4<'_>) -> Result<&[u8], Failure> {
 pub(crate) fn check_text(name: Component4<'_>) -> Result<&[u8], Failure> {
     let bytes = name.0;
     if bytes.is_empty() {
-        return Err(Nfsstat4::INVAL.into());
+        return Err(if is_broken(Mutant::EmptyNameMissing) { Nfsstat4::NOENT } else { Nfsstat4::INVAL }.into());
     }
     if bytes.len() > NAME_MAX {
-        return Err(Nfsstat4::NAMETOOLONG.into());
+        return Err(if is_broken(Mutant::LongNameMissing) { Nfsstat4::NOENT } else { Nfsstat4::NAMETOOLONG }.into());
     }
     if std::str::from_utf8(bytes).is_err() {
         return Err(Nfsstat4::INVAL.into());

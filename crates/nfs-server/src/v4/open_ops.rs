@@ -1,5 +1,6 @@
 //! OPEN, OPEN_CONFIRM, OPEN_DOWNGRADE and CLOSE.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     Bitmap4, ChangeInfo4, CloseArgs, CloseOk, Component4, Createhow4, Nfsstat4, OPEN_RESULT_CONFIRM,
     OPEN_RESULT_LOCKTYPE_POSIX, OPEN_RESULT_MAY_NOTIFY_LOCK, OPEN_RESULT_NO_OPEN_STATEID,
@@ -453,10 +454,10 @@ impl Plan {
         attr: Attr,
     ) -> Result<OpenTarget, Failure> {
         let mut found = OpenTarget::existing(file, attr, dir.change);
-        if self.guarded {
+        if self.guarded && !(is_broken(Mutant::GuardedIsUnchecked) && self.verifier.is_none()) {
             let (fs, node) = c.server.exports.file(file)?;
             let same =
-                attr.kind == Kind::Regular && self.verifier.is_some() && fs.verifier(node)? == self.verifier;
+                attr.kind == Kind::Regular && self.verifier.is_some() && (is_broken(Mutant::ExclusiveVerifierIgnored) || fs.verifier(node)? == self.verifier);
             if !same {
                 return Err(Nfsstat4::EXIST.into());
             }
@@ -466,7 +467,7 @@ impl Plan {
             return Ok(found);
         }
         check_kind(c.minor, attr.kind)?;
-        if self.set.size == Some(0) {
+        if self.set.size == Some(0) && !is_broken(Mutant::OpenKeepsContent) {
             found.truncate = true;
             found.attrset = Bitmap4::of(&[fattr4::SIZE]);
         }
@@ -494,7 +495,8 @@ fn check_access(c: &Compound<'_>, found: &OpenTarget, share: Share) -> OpResult 
     }
     let reads = share.access & READ != 0;
     let wanted = if reads { right::READ } else { 0 } | if writes { right::WRITE } else { 0 };
-    if permits(&found.attr, c.who, wanted) { Ok(()) } else { Err(Nfsstat4::ACCESS.into()) }
+    let may = permits(&found.attr, c.who, wanted) || is_broken(Mutant::OpenUnchecked);
+    if may { Ok(()) } else { Err(Nfsstat4::ACCESS.into()) }
 }
 
 fn may_write(c: &Compound<'_>, found: &OpenTarget) -> bool {

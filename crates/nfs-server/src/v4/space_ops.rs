@@ -1,5 +1,6 @@
 //! Operations of 4.2 on ranges of files (RFC 7862 §15).
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     AllocateArgs, Bitmap4, CloneArgs, CopyArgs, CopyOk, CopyRequirements4, DataContent4, DeallocateArgs,
     IoAdvise4, IoAdviseArgs, IoAdviseOk, Nfsstat4, ReadPlusArgs, SeekArgs, SeekOk, StableHow4, Stateid4,
@@ -61,6 +62,7 @@ pub(crate) fn seek(c: &mut Compound<'_>, args: SeekArgs) -> OpResult {
     let what = match args.what {
         DataContent4::DATA => SeekKind::Data,
         DataContent4::HOLE => SeekKind::Hole,
+        _ if is_broken(Mutant::AnyContentIsData) => SeekKind::Data,
         _ => return Err(Nfsstat4::UNION_NOTSUPP.into()),
     };
     let found = fs.seek(node, args.offset, what)?;

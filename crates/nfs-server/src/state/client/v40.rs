@@ -1,5 +1,6 @@
 //! Clients of 4.0: SETCLIENTID, SETCLIENTID_CONFIRM, RENEW (RFC 7530 §16.33, §16.34, §16.28).
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::net::IpAddr;
 use std::time::Instant;
 
@@ -104,7 +105,7 @@ impl Clients {
         let Kind::Setclientid(state) = &mut client.kind else { return Err(Nfsstat4::STALE_CLIENTID) };
         let updates =
             client.confirmed && state.update.as_ref().is_some_and(|(_, verifier)| *verifier == confirm);
-        if !updates && state.confirm != confirm {
+        if !updates && state.confirm != confirm && !is_broken(Mutant::AnyConfirmation) {
             return Err(Nfsstat4::STALE_CLIENTID);
         }
         if client.principal != principal {

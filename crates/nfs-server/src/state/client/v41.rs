@@ -1,6 +1,7 @@
 //! Clients with sessions: EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION, DESTROY_CLIENTID, RECLAIM_COMPLETE
 //! (RFC 8881 §18.35 to §18.37, §18.50, §18.51).
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -86,7 +87,7 @@ impl Clients {
     ) -> Result<Exchanged, Nfsstat4> {
         // RFC 8881 §18.35.1 defines these flags of a request, whatever the minor version: fencing by operations
         // (RFC 7862 §14.1) is not served, and as Linux's server does, its bit is refused.
-        if args.flags & !(EXCHGID_MASK_A & !EXCHGID_SUPP_FENCE_OPS) != 0 {
+        if args.flags & !(EXCHGID_MASK_A & !EXCHGID_SUPP_FENCE_OPS) != 0 && !is_broken(Mutant::ClientFlagsUnchecked) {
             return Err(Nfsstat4::INVAL);
         }
         let update = args.flags & EXCHGID_UPD_CONFIRMED_REC_A != 0;
@@ -111,7 +112,7 @@ impl Clients {
                 }
                 (false, (false, true)) => {} // 5: restart; the old record lives until the new one is confirmed
             }
-        } else if update {
+        } else if update && !is_broken(Mutant::UpdateMakesClient) {
             return Err(Nfsstat4::NOENT); // 7
         }
         // 1, and 4: an unconfirmed record is always replaced.
