@@ -142,9 +142,18 @@ checks! {
         locks.try_lock(ONE, true, (3, 7))?;
         let (status, holder) = locks.test(TWO, true, (0, 100))?;
         locks.unlock(ONE, (0, 0))?;
-        hold(status == S::DENIED && holder == Some((1, 3, 7, true)), "LOCK of 7 bytes at 3, TEST by another", || {
-            format!("{status}, {holder:?}; process 1, 3, 7, exclusive are right")
+        let right = matches!(holder, Some((_, 3, 7, true)));
+        hold(status == S::DENIED && right, "LOCK of 7 bytes at 3, TEST by another", || {
+            format!("{status}, {holder:?}; 3, 7, exclusive are right")
         })
+    };
+    "nlm-test-process" V3 Should [V3 1813 "6.1.4"] "TEST gives the process id that the holder locked with." => |t| {
+        let mut locks = locks(t)?;
+        locks.try_lock(ONE, true, (3, 7))?;
+        let (_, holder) = locks.test(TWO, true, (0, 100))?;
+        locks.unlock(ONE, (0, 0))?;
+        let process = holder.map(|(process, ..)| process);
+        hold(process == Some(1), "LOCK by process 1, TEST by another", || format!("process {process:?}"))
     };
     "nlm-test-takes-nothing" V3 Must [V3 1813 "6.3.1"] "TEST takes no lock." => |t| {
         let mut locks = locks(t)?;

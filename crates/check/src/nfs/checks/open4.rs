@@ -574,6 +574,8 @@ checks! {
         => |t| {
             let dir = t.dir();
             let client = t.a()?;
+            // An owner that was not confirmed may start again.
+            client.made("opener", &dir, "other")?;
             let attrs = Attrs::mode(0o644);
             let how = Openflag4::Create(Createhow4::Guarded(attrs.fattr()));
             let args = client.open_args(b"opener", Share::BOTH, how, null("x"));
