@@ -254,7 +254,8 @@ impl Oracle {
             }
         }
         match op {
-            Op::WriteHeld { block, .. } => {
+            // One that failed may have left what was there before.
+            Op::WriteHeld { block, .. } if *seen == Seen::Done => {
                 let of_block = client.unstable.entry(block).or_default();
                 for state in &client.may_be {
                     of_block.insert(state.0.get(HELD).and_then(|blocks| blocks.get(block as usize).copied()));

@@ -268,12 +268,30 @@ impl Client {
         directory: &Handle,
         name: &[u8],
         how: &OpenHow,
+        beside: Option<&ClientFile>,
     ) -> NfsResult<ClientFile> {
+        let beside = match beside {
+            Some(ClientFile::V4(file)) => Some(file),
+            _ => None,
+        };
         match self {
             Self::V2(_) | Self::V3(_) => Err(NfsError::Unsupported("delegations need version 4")),
             Self::V4(client) => {
-                client.open_claim_delegate_cur(handle, directory, name, how).await.map(ClientFile::V4)
+                let opened = client.open_claim_delegate_cur(handle, directory, name, how, beside);
+                opened.await.map(ClientFile::V4)
             }
+        }
+    }
+
+    /// Whether an open file, or its locks, were lost: it answers with errors until it is closed.
+    pub(super) fn is_lost(&self, file: &ClientFile) -> bool {
+        matches!(file, ClientFile::V4(file) if file.is_lost())
+    }
+
+    /// A file takes the place of one that is closed next, and which may be of another open: that one's locks end with it.
+    pub(super) fn replaces(&self, new: &ClientFile, old: &ClientFile) {
+        if let (Self::V4(client), ClientFile::V4(new), ClientFile::V4(old)) = (self, new, old) {
+            client.replaces(new, old);
         }
     }
 

@@ -51,6 +51,8 @@ struct Request<'a> {
     /// Counted as OPEN, and asks for attributes.
     attributes: bool,
     recovery: bool,
+    /// Another file of the same open.
+    beside: Option<&'a File>,
 }
 
 /// What an OPEN brought. It is large, and is written in place instead of being returned.
@@ -142,6 +144,7 @@ impl Inner {
             how: how4,
             attributes: true,
             recovery: false,
+            beside: None,
         };
         let mut reply = Reply::default();
         let file = self.open_with(&request, Some((directory, name)), &mut reply).await?;
@@ -177,8 +180,8 @@ impl Inner {
         let _opening = Opening::new(self);
         let mut retry: Option<Retry> = None;
         let (mut guesses, mut changed, mut delegation) = (0, false, None);
-        // The owner of an attempt that opened the file: with it, it is the same open.
-        let mut again: Option<Rc<Owner>> = None;
+        // The owner of a file that has it open already, or of an attempt that opened it: with it, it is the same open.
+        let mut again = request.beside.map(|file| file.state.owner.borrow().clone());
         loop {
             let turn = match &again {
                 Some(owner) => self.turn_of(owner).await?,
@@ -405,7 +408,8 @@ impl Inner {
             (false, false) => Claim::Name(&parent, &name),
         };
         let access = state.needed();
-        let request = Request { claim, access, how: Openflag4::NoCreate, attributes: false, recovery: true };
+        let how = Openflag4::NoCreate;
+        let request = Request { claim, access, how, attributes: false, recovery: true, beside: None };
         let mut retry = Retry::new(self);
         // Its own owner as long as no other request of the owner is under way.
         let mut own = Some(state.owner.borrow().clone());
@@ -468,7 +472,8 @@ fn rest_of_open(
 impl Client {
     /// Opens at the server a file that was opened here only, under a delegation that is about to be returned
     /// (CLAIM_DELEGATE_CUR; by filehandle from 4.1 on). Counted as `OPEN_NOATTR`. If the delegation was revoked, or lost in a
-    /// restart of the server, it is opened like any other file.
+    /// restart of the server, it is opened like any other file. `beside`: the file is open at the server too, and the open is
+    /// to be the same, with its locks.
     ///
     /// # Errors
     /// [`NfsError::StateLost`] when there is no delegation any more and the name refers to another file; those of OPEN.
@@ -478,6 +483,7 @@ impl Client {
         directory: &Handle,
         name: &[u8],
         how: &OpenHow,
+        beside: Option<&File>,
     ) -> NfsResult<File> {
         let inner = &self.0;
         loop {
@@ -493,6 +499,7 @@ impl Client {
                 how: Openflag4::NoCreate,
                 attributes: false,
                 recovery: false,
+                beside,
             };
             let epoch = inner.recovery.epoch();
             let result = inner.open_with(&request, Some((directory, name)), &mut Reply::default()).await;

@@ -380,6 +380,11 @@ impl File {
         self.state.stateid.get()
     }
 
+    /// Whether the open or its locks were lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.state.lost.get().is_some() || self.locks().is_some_and(|locks| locks.lost.get())
+    }
+
     /// Its locks, if it ever had one.
     pub(super) fn locks(&self) -> Option<Rc<LockState>> {
         Some(self.locker.get()).filter(|locker| *locker != 0).and_then(|locker| self.state.locks_of(locker))

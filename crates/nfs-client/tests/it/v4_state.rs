@@ -487,7 +487,7 @@ fn delegations_are_granted_recalled_and_returned() {
                     let (again, opened) = (again.clone(), opened.clone());
                     let name = name.to_vec();
                     Box::pin(async move {
-                        let file = again.open_claim_delegate_cur(&handle, &root, &name, &READING).await;
+                        let file = again.open_claim_delegate_cur(&handle, &root, &name, &READING, None).await;
                         *opened.borrow_mut() = Some(file.unwrap());
                     })
                 }));

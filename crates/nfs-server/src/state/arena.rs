@@ -9,6 +9,15 @@ const REVOKED: usize = 16_384;
 /// No place.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// Why a member was taken out against its holder's will.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Revoked {
+    /// Its holder's lease ran out.
+    Expired,
+    /// It was a delegation that was not returned in time, while its holder's lease was valid.
+    NotReturned,
+}
+
 /// The table. A member is in at most one list of each of the `L` kinds; the head of a list is kept by whoever owns it.
 #[derive(Debug)]
 pub(super) struct Arena<T, const L: usize> {
@@ -20,8 +29,8 @@ pub(super) struct Arena<T, const L: usize> {
 #[derive(Debug)]
 struct Cell<T, const L: usize> {
     generation: u32,
-    /// How the last use ended: by [`Arena::revoke`]?
-    revoked: bool,
+    /// Why the last use ended, if by [`Arena::revoke`].
+    revoked: Option<Revoked>,
     links: [Link; L],
     value: Option<T>,
 }
@@ -47,14 +56,14 @@ impl<T, const L: usize> Arena<T, L> {
             && let Some(cell) = self.cells.get_mut(at as usize)
         {
             cell.value = Some(value);
-            cell.revoked = false;
+            cell.revoked = None;
             return at;
         }
         match u32::try_from(self.cells.len()) {
             Ok(at) if at != NONE => {
                 self.cells.push(Cell {
                     generation: 1,
-                    revoked: false,
+                    revoked: None,
                     links: [UNLINKED; L],
                     value: Some(value),
                 });
@@ -79,15 +88,15 @@ impl<T, const L: usize> Arena<T, L> {
 
     /// Takes a member out. It must be in no list any more.
     pub(super) fn remove(&mut self, at: u32) -> Option<T> {
-        let value = self.vacate(at, false)?;
+        let value = self.vacate(at, None)?;
         self.free.push(at);
         Some(value)
     }
 
-    /// Takes a member out against its holder's will, which [`Arena::was_revoked`] tells until the place is used
-    /// again: not before many others were revoked.
-    pub(super) fn revoke(&mut self, at: u32) -> Option<T> {
-        let value = self.vacate(at, true)?;
+    /// Takes a member out against its holder's will, which [`Arena::revoked`] tells until the place is used again: not
+    /// before many others were revoked.
+    pub(super) fn revoke(&mut self, at: u32, why: Revoked) -> Option<T> {
+        let value = self.vacate(at, Some(why))?;
         self.revoked.push_back(at);
         Some(value)
     }
@@ -96,7 +105,7 @@ impl<T, const L: usize> Arena<T, L> {
         if self.revoked.len() < REVOKED { None } else { self.revoked.pop_front() }
     }
 
-    fn vacate(&mut self, at: u32, revoked: bool) -> Option<T> {
+    fn vacate(&mut self, at: u32, revoked: Option<Revoked>) -> Option<T> {
         let cell = self.cells.get_mut(at as usize)?;
         let value = cell.value.take()?;
         cell.generation = cell.generation.wrapping_add(1);
@@ -105,11 +114,11 @@ impl<T, const L: usize> Arena<T, L> {
         Some(value)
     }
 
-    /// Whether this use of a place was the last, and was ended by [`Arena::revoke`].
-    pub(super) fn was_revoked(&self, at: u32, generation: u32) -> bool {
-        self.cells.get(at as usize).is_some_and(|cell| {
-            cell.value.is_none() && cell.revoked && cell.generation == generation.wrapping_add(1)
-        })
+    /// Why this use of a place, if it was the last, was ended by [`Arena::revoke`].
+    pub(super) fn revoked(&self, at: u32, generation: u32) -> Option<Revoked> {
+        let cell = self.cells.get(at as usize)?;
+        let was_last = cell.value.is_none() && cell.generation == generation.wrapping_add(1);
+        cell.revoked.filter(|_| was_last)
     }
 
     /// Puts a member in front of a list.
@@ -187,21 +196,21 @@ mod tests {
         let first = arena.generation(a);
         assert_eq!(arena.remove(a), Some(1));
         assert_eq!(arena.remove(a), None);
-        assert!(!arena.was_revoked(a, first));
+        assert_eq!(arena.revoked(a, first), None);
         assert_eq!(arena.insert(2), a);
         let second = arena.generation(a);
         assert_ne!(first, second);
-        assert_eq!(arena.revoke(a), Some(2));
-        assert!(arena.was_revoked(a, second) && !arena.was_revoked(a, first));
+        assert_eq!(arena.revoke(a, Revoked::NotReturned), Some(2));
+        assert_eq!((arena.revoked(a, second), arena.revoked(a, first)), (Some(Revoked::NotReturned), None));
         assert_ne!(arena.insert(3), a);
         assert_eq!(arena.len(), 1);
         for _ in 1..REVOKED {
-            assert!(arena.was_revoked(a, second));
+            assert!(arena.revoked(a, second).is_some());
             let at = arena.insert(4);
             assert_ne!(at, a);
-            arena.revoke(at);
+            arena.revoke(at, Revoked::Expired);
         }
         assert_eq!(arena.insert(5), a);
-        assert!(!arena.was_revoked(a, second));
+        assert_eq!(arena.revoked(a, second), None);
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{Nfsstat4, OpenNoneDelegation4, Stateid4};
 
-use super::arena::NONE;
+use super::arena::{NONE, Revoked};
 use super::client::Clients;
 use super::delegated::Seen;
 use super::entry::{BY_PARENT, Delegation, End, Entry, Opener, Recall, What, check_seqid};
@@ -235,7 +235,9 @@ impl Files {
         self.drop_state(self.at(stateid), End::Freed, effects);
     }
 
-    /// Repeats recalls, revokes what was not returned within a lease (RFC 8881 §10.4.5).
+    /// Repeats recalls, revokes what was not returned within a lease (RFC 8881 §10.4.5); the grace period does not count,
+    /// because locks that were kept under a delegation can be had only after it (Linux: `nfs4_laundromat`, which waits for its
+    /// end).
     pub(super) fn tick_delegations(&mut self, clients: &Clients, now: Instant, effects: &mut Effects) {
         self.contention.tick(now, self.lease.min(CONTENDED));
         let recalled: Vec<u32> = self.recalled.iter().copied().collect();
@@ -246,6 +248,9 @@ impl Files {
                 continue;
             };
             let (client, Some(recall)) = (*client, &mut delegation.recall) else { continue };
+            if clients.in_grace() {
+                recall.since = now;
+            }
             // A client that let its lease run out loses what somebody waits for, and no more: it learns of that when it
             // comes back.
             let over = now.saturating_duration_since(recall.since) >= self.lease;
@@ -385,7 +390,9 @@ impl Files {
         clients.recall_failed(client, now);
         // Where there is no record of the client there is none to learn of it.
         if v40 || clients.owner(client).is_none() {
-            self.drop_state(at, End::Revoked, effects);
+            let asleep = clients.is_courtesy(client, now);
+            let why = if asleep { Revoked::Expired } else { Revoked::NotReturned };
+            self.drop_state(at, End::Revoked(why), effects);
             return;
         }
         self.leave_file(at, effects);

@@ -65,7 +65,7 @@ impl Files {
         self.holdings.insert(client, holdings);
         match end {
             End::Freed => drop(self.states.remove(at)),
-            End::Revoked => drop(self.states.revoke(at)),
+            End::Revoked(why) => drop(self.states.revoke(at, why)),
             End::Closed => {
                 if let Some(entry) = self.states.get_mut(at) {
                     entry.file = NONE;

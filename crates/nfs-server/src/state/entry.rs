@@ -6,7 +6,7 @@ use std::time::Instant;
 use benchmaster_nfs_proto::v4::Nfsstat4;
 
 use super::ClientId;
-use super::arena::NONE;
+use super::arena::{NONE, Revoked};
 use super::waiter::FileLocks;
 use crate::handle::FileId;
 use crate::stats::DelegationCounts;
@@ -157,8 +157,8 @@ pub(super) enum End {
     Freed,
     /// By CLOSE in 4.0: its place stays until the owner's next request.
     Closed,
-    /// Without its holder: EXPIRED afterwards, for as long as it is remembered.
-    Revoked,
+    /// Without its holder, who is told why afterwards, for as long as that is remembered.
+    Revoked(Revoked),
 }
 
 impl Entry {

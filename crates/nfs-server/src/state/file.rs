@@ -15,7 +15,7 @@ use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
 use hashbrown::HashMap;
 
 use super::account::Accounts;
-use super::arena::{Arena, NONE};
+use super::arena::{Arena, NONE, Revoked};
 use super::contention::Contention;
 use super::delegated::Held;
 use super::entry::{BY_CLIENT, BY_OWNER, BY_PARENT, End, Entry, FileRecord, Holdings, What, check_seqid};
@@ -325,10 +325,10 @@ impl Files {
     pub(super) fn purge_client(&mut self, client: ClientId, effects: &mut Effects) {
         self.drop_waiters_of(client, effects);
         while let Some(at) = self.holdings.get(&client).and_then(|holdings| some(holdings.states)) {
-            self.drop_state(at, End::Revoked, effects);
+            self.drop_state(at, End::Revoked(Revoked::Expired), effects);
         }
         while let Some(at) = self.holdings.get(&client).and_then(|holdings| some(holdings.owners)) {
-            self.drop_owner(at, End::Revoked, effects);
+            self.drop_owner(at, End::Revoked(Revoked::Expired), effects);
         }
         if let Some(holdings) = self.holdings.remove(&client) {
             self.past.add(&holdings.counts);
@@ -400,8 +400,14 @@ impl Files {
         }
         let entry = match self.states.get(at) {
             Some(entry) if self.states.generation(at) == generation => entry,
-            _ if self.states.was_revoked(at, generation) => return Err(Nfsstat4::EXPIRED),
-            _ => return Err(Nfsstat4::BAD_STATEID),
+            _ => {
+                return Err(match self.states.revoked(at, generation) {
+                    None => Nfsstat4::BAD_STATEID,
+                    Some(Revoked::Expired) => Nfsstat4::EXPIRED,
+                    // EXPIRED would tell the client that it lost all its state (RFC 7530 §10.2.1, §13.1.5.1).
+                    Some(Revoked::NotReturned) => Nfsstat4::ADMIN_REVOKED,
+                });
+            }
         };
         let wrong_file =
             file.is_some_and(|file| self.files.get(entry.file).is_some_and(|record| record.id != file));

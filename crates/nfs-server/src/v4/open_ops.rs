@@ -146,8 +146,8 @@ fn run_open(
     let modes = modes(c.minor, args.share_access, args.share_deny)?;
     let state = &c.server.state;
     match &mut all {
-        Some((all, _)) => check_claim(c, all.clients(), client, args)?,
-        None => check_claim(c, state.clients().clients(), client, args)?,
+        Some((all, _)) => check_claim(all.clients(), client, args)?,
+        None => check_claim(state.clients().clients(), client, args)?,
     }
     let found = find(c, current, args)?;
     c.made_in = found.created.then_some(current);
@@ -201,12 +201,12 @@ fn run_open(
 }
 
 /// Whether the client may open anything now.
-fn check_claim(c: &Compound<'_>, clients: &Clients, client: ClientId, args: &OpenArgs<'_>) -> OpResult {
+fn check_claim(clients: &Clients, client: ClientId, args: &OpenArgs<'_>) -> OpResult {
     match args.claim {
         OpenClaim4::DelegatePrev(_) | OpenClaim4::DelegPrevFh => return Err(Nfsstat4::NOTSUPP.into()),
         OpenClaim4::Previous(_) => clients.may_reclaim(client)?,
-        // Valid during the grace period, too (RFC 8881 §18.16.3).
-        OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) if c.minor > 0 => {}
+        // Valid during the grace period, too: what is delegated then was reclaimed (RFC 7530 §10.2.1, RFC 8881 §18.16.3).
+        OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => {}
         _ => clients.may_claim(client)?,
     }
     Ok(())

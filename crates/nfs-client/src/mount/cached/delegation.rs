@@ -90,7 +90,7 @@ impl Mount {
     }
 
     /// Every open file is opened at the server under the delegation, those too that are open there (Linux does not tell
-    /// them apart); then locks and dirty data go there.
+    /// them apart); then locks and dirty data go there. Files that were lost stay so until they are closed.
     async fn take_to_server(&self, node: &Node) -> NfsResult<()> {
         let cached = parts(node)?;
         let mut result = Ok(());
@@ -99,7 +99,14 @@ impl Mount {
             let slots = cached.slots.borrow().clone();
             for slot in slots {
                 let Slot { how, directory, name, .. } = &*slot;
-                match self.0.client.open_delegated(&node.handle, directory, name, how).await {
+                let old = slot.open.borrow().clone();
+                if old.as_ref().is_some_and(|old| self.0.client.is_lost(old)) {
+                    continue;
+                }
+                let opened = self.0.client.open_delegated(&node.handle, directory, name, how, old.as_deref());
+                let opened = opened.await;
+                drop(old);
+                match opened {
                     Ok(file) => {
                         let open = self.file_of(&slot, file);
                         result = result.and(self.put(&slot, &open).await);
@@ -128,8 +135,8 @@ impl Mount {
             return Ok(open.clone());
         }
         let Slot { how, directory, name, .. } = slot;
-        let open =
-            self.file_of(slot, self.0.client.open_delegated(&node.handle, directory, name, how).await?);
+        let open = self.0.client.open_delegated(&node.handle, directory, name, how, None).await?;
+        let open = self.file_of(slot, open);
         self.put(slot, &open).await?;
         Ok(open)
     }
@@ -143,6 +150,9 @@ impl Mount {
     /// An open file was opened at the server. It may have been open there before: the server has one open for both.
     async fn put(&self, slot: &Slot, open: &Rc<ClientFile>) -> NfsResult<()> {
         let old = slot.open.borrow_mut().replace(open.clone());
+        if let Some(old) = &old {
+            self.0.client.replaces(open, old);
+        }
         match old.and_then(Rc::into_inner) {
             Some(old) => self.0.client.close(old).await,
             None => Ok(()),

@@ -175,10 +175,14 @@ impl Mount {
         let changes = self.changes();
         let Opened { file, attributes, created } =
             self.0.client.open(&directory.handle, name, how).await.inspect_err(|error| {
-                if error.is_absent()
-                    && let Some(cached) = &directory.cached
-                {
+                let Some(cached) = &directory.cached else { return };
+                if error.is_absent() {
                     cached.names.borrow_mut().keep(name, Name::Absent, change);
+                } else if how.create == Create::No {
+                    cached.names.borrow_mut().forget(name);
+                } else {
+                    // The file may be there all the same (Linux: `nfs_atomic_open` drops the name).
+                    self.name_changed(&directory.handle, name);
                 }
             })?;
         let node = self.0.nodes.get(&Client::handle(&file));
