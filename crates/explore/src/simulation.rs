@@ -231,12 +231,15 @@ impl Simulation {
     /// All faults are over, also those that did not happen yet; nothing may take longer than until `limit` from now.
     pub(crate) fn heal(&self, limit: Duration) -> Result<(), String> {
         let mut inner = self.inner.borrow_mut();
-        inner.limit = inner.now + limit;
         inner.queue.retain(|Reverse(due)| !matches!(due.event, Event::Fault(_) | Event::Up));
         inner.network.permille = 0;
-        inner.server.paused = inner.now;
         Trouble::ALL.into_iter().for_each(|what| inner.mend(what));
-        if inner.server.shared.is_none() { inner.up() } else { Ok(()) }
+        if inner.server.shared.is_none() {
+            inner.up()?;
+        }
+        inner.arrive();
+        inner.limit = inner.now + limit;
+        Ok(())
     }
 
     pub(crate) fn note(&self, who: Who, what: String) {
@@ -365,6 +368,17 @@ impl Inner {
         let wall = EPOCH + self.now;
         let wall = Time { seconds: wall.as_secs() as i64 + self.server.clock, nanos: wall.subsec_nanos() };
         Moment { instant: self.instant(), wall }
+    }
+
+    /// What is on its way to the server arrives: what clients sent before they died, too.
+    fn arrive(&mut self) {
+        let under_way = |event: &Event| matches!(event, Event::ToServer(..) | Event::Again(..));
+        while self.queue.iter().any(|Reverse(due)| under_way(&due.event))
+            && let Some(Reverse(due)) = self.queue.pop()
+        {
+            self.now = self.now.max(due.at);
+            self.happen(due.event);
+        }
     }
 
     fn happen(&mut self, event: Event) {

@@ -20,7 +20,7 @@ use crate::protocol::NfsResult;
 use crate::reactor::Reactor;
 use crate::rpc::{Call, History};
 use crate::stateless::{Export, Versions};
-use crate::types::{Handle, Limits, LockKind, Range};
+use crate::types::{Handle, Limits, LockKind, Range, Time};
 
 pub(crate) mod convert;
 pub(crate) mod directory;
@@ -53,6 +53,8 @@ pub struct Client {
     exclusive: Cell<bool>,
     verifier: Cell<u64>,
     seen: RefCell<Option<Box<Seen>>>,
+    /// The latest time at which the server changed something, as far as its answers showed.
+    latest: Cell<Time>,
 }
 
 impl Client {
@@ -79,6 +81,7 @@ impl Client {
             exclusive: Cell::new(true),
             verifier: Cell::new(verifier),
             seen: RefCell::new(None),
+            latest: Cell::default(),
         };
         match client.learn(connect).await {
             Ok(()) => Ok(client),

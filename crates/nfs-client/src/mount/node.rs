@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::mem;
+use std::ops::Deref;
 use std::rc::Rc;
 
 use super::ClientFile;
@@ -74,6 +75,47 @@ pub(super) struct Slot {
     pub(super) reported: Cell<u64>,
     /// `None`: under a delegation, and the server does not know of it.
     pub(super) open: RefCell<Option<Rc<ClientFile>>>,
+}
+
+/// An open file that others use than who opened it. It is not closed meanwhile: requests under way would keep it open at the
+/// server, with its locks.
+#[derive(Debug)]
+pub(super) struct Using<'c> {
+    slot: Rc<Slot>,
+    cached: &'c Cached,
+}
+
+impl Deref for Using<'_> {
+    type Target = Rc<Slot>;
+
+    fn deref(&self) -> &Rc<Slot> {
+        &self.slot
+    }
+}
+
+impl Drop for Using<'_> {
+    fn drop(&mut self) {
+        self.cached.moved.wake();
+    }
+}
+
+impl Cached {
+    /// What has it open, to be used.
+    pub(super) fn users(&self) -> Vec<Using<'_>> {
+        self.slots.borrow().iter().map(|slot| Using { slot: slot.clone(), cached: self }).collect()
+    }
+
+    /// One that has it open for writing.
+    pub(super) fn writer(&self) -> Option<Using<'_>> {
+        let slots = self.slots.borrow();
+        let slot = slots.iter().find(|slot| slot.how.write)?.clone();
+        Some(Using { slot, cached: self })
+    }
+
+    /// Waits until only its owner uses an open file that is no longer listed.
+    pub(super) async fn unused(&self, slot: &Rc<Slot>) {
+        self.moved.until(|| self.busy.get() == 0 && Rc::strong_count(slot) == 1).await;
+    }
 }
 
 impl Node {

@@ -24,7 +24,7 @@ type Made = (Option<Handle>, Option<Attributes>);
 
 impl Client {
     async fn create(&self, args: &CreateArgs<'_>) -> NfsResult<Made> {
-        self.call(Proc3::CREATE, args, made).await
+        self.call(Proc3::CREATE, args, |d| self.made(d)).await
     }
 
     /// CREATE that fails where the file exists.
@@ -63,14 +63,30 @@ impl Client {
         let args = SetattrArgs { object: fh(file), new_attributes: convert::set(set), guard: None };
         let decode = |d: &mut Decoder<'_>| {
             let answer = d.get::<SetattrRes>()?;
-            Ok(answer.ok().map(|ok| ok.obj_wcc.after.as_ref().map(convert::attributes)))
+            Ok(answer.ok().map(|ok| ok.obj_wcc.after.as_ref().map(|f| self.noted(f))))
         };
         self.call(Proc3::SETATTR, &args, decode).await
     }
 
+    fn made(&self, d: &mut Decoder<'_>) -> Result<Result<Made, Nfsstat3>, XdrError> {
+        let answer = d.get::<CreateRes<'_>>()?;
+        Ok(answer.ok().map(|ok| {
+            // An empty handle is as good as none.
+            let handle = ok.obj.and_then(|fh| handle_of(fh).ok());
+            (handle, ok.obj_attributes.as_ref().map(|f| self.noted(f)))
+        }))
+    }
+
+    /// Attributes from an answer. The server's time that they show is remembered.
+    fn noted(&self, f: &Fattr3) -> Attributes {
+        let attributes = convert::attributes(f);
+        self.latest.set(self.latest.get().max(attributes.changed));
+        attributes
+    }
+
     async fn unlink(&self, procedure: Proc3, directory: &Handle, name: &[u8]) -> NfsResult<()> {
         let args = RemoveArgs { object: what(directory, name) };
-        let doubt = Doubt::new(self.export.rpc());
+        let doubt = Doubt::new(self);
         let decode = |d: &mut Decoder<'_>| Ok(d.get::<RemoveRes>()?.ok().map(|_| ()));
         let result = self.call_noting(&doubt.history, procedure, &args, decode).await;
         doubt.of_removing(self, result).await
@@ -79,15 +95,6 @@ impl Client {
 
 fn what<'a>(directory: &'a Handle, name: &'a [u8]) -> DirOpArgs<'a> {
     DirOpArgs { dir: fh(directory), name: name.into() }
-}
-
-fn made(d: &mut Decoder<'_>) -> Result<Result<Made, Nfsstat3>, XdrError> {
-    let answer = d.get::<CreateRes<'_>>()?;
-    Ok(answer.ok().map(|ok| {
-        // An empty handle is as good as none.
-        let handle = ok.obj.and_then(|fh| handle_of(fh).ok());
-        (handle, ok.obj_attributes.as_ref().map(convert::attributes))
-    }))
 }
 
 impl Protocol for Client {
@@ -111,7 +118,7 @@ impl Protocol for Client {
             let answer = d.get::<LookupRes<'_>>()?;
             Ok(answer
                 .ok()
-                .map(|ok| (handle_of(ok.object), ok.obj_attributes.as_ref().map(convert::attributes))))
+                .map(|ok| (handle_of(ok.object), ok.obj_attributes.as_ref().map(|f| self.noted(f)))))
         });
         let (handle, attributes) = found.await?;
         Ok((handle?, attributes))
@@ -120,7 +127,7 @@ impl Protocol for Client {
     async fn getattr(&self, file: &Handle) -> NfsResult<Attributes> {
         let args = GetattrArgs { object: fh(file) };
         let decode = |d: &mut Decoder<'_>| {
-            Ok(d.get::<GetattrRes>()?.ok().map(|ok| convert::attributes(&ok.obj_attributes)))
+            Ok(d.get::<GetattrRes>()?.ok().map(|ok| self.noted(&ok.obj_attributes)))
         };
         self.call(Proc3::GETATTR, &args, decode).await
     }
@@ -134,7 +141,7 @@ impl Protocol for Client {
         let decode = |d: &mut Decoder<'_>| {
             let answer = d.get::<AccessRes>()?;
             Ok(answer.ok().map(|ok| {
-                (AccessBits(ok.access & wanted.0), ok.obj_attributes.as_ref().map(convert::attributes))
+                (AccessBits(ok.access & wanted.0), ok.obj_attributes.as_ref().map(|f| self.noted(f)))
             }))
         };
         self.call(Proc3::ACCESS, &args, decode).await
@@ -243,7 +250,7 @@ impl Protocol for Client {
                 len: ok.count as usize,
                 stability: written,
                 verifier: ok.verf,
-                attributes: ok.file_wcc.after.as_ref().map(convert::attributes),
+                attributes: ok.file_wcc.after.as_ref().map(|f| self.noted(f)),
             });
         }
     }
@@ -279,8 +286,8 @@ impl Protocol for Client {
     async fn mkdir(&self, directory: &Handle, name: &[u8], mode: u32) -> NfsResult<Option<Handle>> {
         let attributes = Sattr3 { mode: Some(mode), ..Sattr3::NONE };
         let args = MkdirArgs { where_: what(directory, name), attributes };
-        let doubt = Doubt::new(self.export.rpc());
-        let result = self.call_noting(&doubt.history, Proc3::MKDIR, &args, made).await.map(|made| made.0);
+        let doubt = Doubt::new(self);
+        let result = self.call_noting(&doubt.history, Proc3::MKDIR, &args, |d| self.made(d)).await.map(|made| made.0);
         let is = async |_: &Handle, found: &Attributes| {
             let same = found.kind == FileType::Directory && found.uid == self.uid;
             Ok(same && found.mode & 0o777 == mode & 0o777)
@@ -294,8 +301,8 @@ impl Protocol for Client {
             symlink_data: target.into(),
         };
         let args = SymlinkArgs { where_: what(directory, name), symlink };
-        let doubt = Doubt::new(self.export.rpc());
-        let result = self.call_noting(&doubt.history, Proc3::SYMLINK, &args, made).await.map(|_| ());
+        let doubt = Doubt::new(self);
+        let result = self.call_noting(&doubt.history, Proc3::SYMLINK, &args, |d| self.made(d)).await.map(|_| ());
         let is = async |link: &Handle, found: &Attributes| {
             Ok(found.kind == FileType::Symlink && self.readlink(link).await? == target)
         };
@@ -310,7 +317,7 @@ impl Protocol for Client {
 
     async fn link(&self, file: &Handle, directory: &Handle, name: &[u8]) -> NfsResult<()> {
         let args = LinkArgs { file: fh(file), link: what(directory, name) };
-        let doubt = Doubt::new(self.export.rpc());
+        let doubt = Doubt::new(self);
         let decode = |d: &mut Decoder<'_>| Ok(d.get::<LinkRes>()?.ok().map(|_| ()));
         let result = self.call_noting(&doubt.history, Proc3::LINK, &args, decode).await;
         let is = async |_: &Handle, found: &Attributes| {
@@ -330,7 +337,7 @@ impl Protocol for Client {
 
     async fn rename(&self, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> NfsResult<()> {
         let args = RenameArgs { from: what(from.0, from.1), to: what(to.0, to.1) };
-        let doubt = Doubt::new(self.export.rpc());
+        let doubt = Doubt::new(self);
         let decode = |d: &mut Decoder<'_>| Ok(d.get::<RenameRes>()?.ok().map(|_| ()));
         let result = self.call_noting(&doubt.history, Proc3::RENAME, &args, decode).await;
         doubt.of_renaming(self, result, from, to).await

@@ -12,7 +12,7 @@
 //!   symbolic link with that content, a link to that file, a file where it was to be renamed to;
 //! * that came to be after the request was first sent, as far as the server's times show: every such operation sets the
 //!   time of the last change of object and directory, so the object must not have changed earlier, before the directory's
-//!   last change, than the request is old.
+//!   last change, than the request is old; nor at any time that an answer had shown before the request was sent.
 //!
 //! Where the server is known to have restarted, but not whether before the request or after, and for REMOVE and
 //! RMDIR, after which there is nothing to look at, whether the operation was carried out is unknown, and
@@ -27,7 +27,7 @@ use super::{Client, File};
 use crate::counters::Event;
 use crate::error::NfsError;
 use crate::protocol::{NfsResult, Protocol};
-use crate::rpc::{History, Rpc};
+use crate::rpc::History;
 use crate::types::{Attributes, Handle, Range, Time, Verifier};
 
 /// A server's instance, as its answer to a WRITE or COMMIT showed it.
@@ -35,7 +35,7 @@ use crate::types::{Attributes, Handle, Range, Time, Verifier};
 pub(super) struct Seen {
     file: Handle,
     verifier: Verifier,
-    /// [`Rpc::generations`] then.
+    /// [`Rpc::generations`](crate::rpc::Rpc::generations) then.
     generations: u64,
 }
 
@@ -59,11 +59,19 @@ pub(super) struct Doubt {
     pub(super) history: History,
     begun: Instant,
     generations: u64,
+    /// The latest time of the server that was known.
+    known: Time,
 }
 
 impl Doubt {
-    pub(super) fn new(rpc: &Rpc) -> Self {
-        Self { history: History::default(), begun: rpc.reactor().now(), generations: rpc.generations() }
+    pub(super) fn new(client: &Client) -> Self {
+        let rpc = client.export.rpc();
+        Self {
+            history: History::default(),
+            begun: rpc.reactor().now(),
+            generations: rpc.generations(),
+            known: client.latest.get(),
+        }
     }
 
     /// Whether `result` is an error that a repetition may have brought about.
@@ -103,7 +111,8 @@ impl Doubt {
         self.within(client, place, since).await
     }
 
-    /// What has the name, if it changed no longer than `time` before its directory did.
+    /// What has the name, if it changed no longer than `time` before its directory did, and later than all that was known
+    /// before the request was sent.
     async fn within(
         &self,
         client: &Client,
@@ -116,7 +125,8 @@ impl Doubt {
             None => client.getattr(&handle).await?,
         };
         let parent = client.getattr(directory).await?;
-        let recent = is_within(attributes.changed, parent.modified, time);
+        let recent =
+            attributes.changed > self.known && is_within(attributes.changed, parent.modified, time);
         Ok(recent.then_some((handle, attributes)))
     }
 

@@ -96,9 +96,8 @@ impl Mount {
         let mut result = Ok(());
         {
             let _alone = cached.opening.alone().await;
-            let slots = cached.slots.borrow().clone();
-            for slot in slots {
-                let Slot { how, directory, name, .. } = &*slot;
+            for slot in cached.users() {
+                let Slot { how, directory, name, .. } = &**slot;
                 let old = slot.open.borrow().clone();
                 if old.as_ref().is_some_and(|old| self.0.client.is_lost(old)) {
                     continue;

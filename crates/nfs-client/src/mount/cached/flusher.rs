@@ -235,8 +235,7 @@ impl Mount {
     /// have the file open.
     async fn write_old(&self, node: &Rc<Node>, old: Instant, commit: bool) -> NfsResult<()> {
         let cached = parts(node)?;
-        let writer = cached.slots.borrow().iter().find(|slot| slot.how.write).cloned();
-        let Some(slot) = writer else { return Ok(()) };
+        let Some(slot) = cached.writer() else { return Ok(()) };
         let _uses = Task::new(self, Some(node));
         let written = async {
             self.write_back(node, &slot, Stability::Unstable, false, Some(old)).await?;

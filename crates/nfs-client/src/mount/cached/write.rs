@@ -128,8 +128,7 @@ impl Mount {
     pub(in crate::mount) async fn flush_any(&self, node: &Node) -> NfsResult<()> {
         let Some(cached) = &node.cached else { return Ok(()) };
         let clean = !cached.pages.borrow().is_dirty() && node.log.borrow().is_empty();
-        let writer = cached.slots.borrow().iter().find(|slot| slot.how.write).cloned();
-        match writer {
+        match cached.writer() {
             Some(slot) if !clean => self.flush(node, &slot, Stability::Unstable).await,
             _ => Ok(()),
         }
@@ -247,8 +246,8 @@ impl Mount {
         }
         drop(opening);
         if self.0.options.version.has_state() {
-            // Requests of the background use what is open at the server.
-            cached.moved.until(|| cached.busy.get() == 0).await;
+            // Requests of others use what is open at the server.
+            cached.unused(&slot).await;
         }
         let open = slot.open.borrow_mut().take();
         let closed = match open.and_then(Rc::into_inner) {
