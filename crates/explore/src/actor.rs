@@ -15,7 +15,7 @@ use benchmaster_nfs_client::types::{LockKind, Range};
 use crate::history::Who;
 use crate::oracle::{HELD, Seen};
 use crate::scenario::{Name, Op, Scenario, Step, letter};
-use crate::simulation::{AUDITOR, PORT, Simulation};
+use crate::simulation::{AUDITOR, NAME, PORT, Simulation};
 
 /// Bytes of a block.
 const BLOCK: usize = 512;
@@ -126,7 +126,7 @@ pub(crate) async fn audit(site: &Site, scenario: &Scenario) -> Result<(), String
 pub(crate) async fn client(site: &Site, scenario: &Scenario, number: usize, steps: &[Step]) {
     let world = &site.world;
     let who = Who::Client(number as u8);
-    let mount = Mount::connect(&site.reactor, &options(scenario, number), &format!("client{number}")).await;
+    let mount = Mount::connect(&site.reactor, &options(scenario, number), &format!("{NAME}{number}")).await;
     let mount = match mount {
         Ok(mount) => mount,
         Err(error) => {

@@ -210,6 +210,16 @@ impl Oracle {
         self.clients[client].struck[0] += 1;
     }
 
+    /// The server took a delegation from a client without its doing.
+    pub(crate) fn revoked(&mut self, number: usize, now: Duration) {
+        let Some(client) = self.clients.get(number) else { return };
+        if !client.dead && !client.is_lost(now) {
+            self.is_wrong(format!(
+                "a delegation was revoked of client {number}, which could be asked to return it"
+            ));
+        }
+    }
+
     pub(crate) fn begins(&mut self, client: usize, op: Op, now: Duration) {
         let restarts = self.restarts;
         let client = &mut self.clients[client];

@@ -139,6 +139,7 @@ fn length(fault: &FaultKind) -> Duration {
         FaultKind::Restart { down, .. } => down,
         FaultKind::Cut { .. }
         | FaultKind::LostReply { .. }
+        | FaultKind::LostCallback { .. }
         | FaultKind::Death { .. }
         | FaultKind::Clock { .. } => Duration::ZERO,
     }

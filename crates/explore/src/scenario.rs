@@ -152,6 +152,13 @@ pub enum FaultKind {
         /// The client.
         client: u8,
     },
+    /// The next callback to a client is lost with its connection: before the client has it, or its reply.
+    LostCallback {
+        /// The client.
+        client: u8,
+        /// Whether the client has it.
+        executed: bool,
+    },
     /// Nothing passes between a client and the server.
     Partition {
         /// The client.
@@ -269,13 +276,16 @@ impl Scenario {
         let cached = dice.one_in(2);
         let hurried = dice.one_in(2);
         let count = 1 + dice.below(u64::from(space.clients.max(1))) as u8;
-        let clients: Vec<Vec<Step>> =
+        let mut clients: Vec<Vec<Step>> =
             (0..count).map(|client| steps(&mut dice, client, count, space)).collect();
         let pauses = |steps: &Vec<Step>| steps.iter().map(|step| step.pause).sum::<Duration>();
         // Most strike while clients work.
         let busy = clients.iter().map(pauses).max().unwrap_or_default().max(200 * MS);
         let count_of_faults = dice.below(u64::from(space.faults) + 1);
         let mut faults: Vec<Fault> = (0..count_of_faults).map(|_| fault(&mut dice, count, busy)).collect();
+        if space.faults > 0 && dice.one_in(6) {
+            faults.push(sleeper(&mut dice, &mut clients));
+        }
         faults.sort_by_key(|fault| fault.at);
         Self { seed, version, udp, cached, hurried, clients, faults }
     }
@@ -341,12 +351,32 @@ fn op(dice: &mut Dice, held: &mut bool, value: u64, clients: u8) -> Op {
     }
 }
 
+/// Lets a client hold the lock while it cannot be reached for longer than its lease: it must notice that it lost the lock, and
+/// the others must get it. Returns the fault.
+fn sleeper(dice: &mut Dice, clients: &mut [Vec<Step>]) -> Fault {
+    let client = dice.below(clients.len() as u64) as u8;
+    let length = dice.span(LEASE, 3 * LEASE);
+    let steps = &mut clients[usize::from(client)];
+    let place = dice.below(steps.len() as u64 + 1) as usize;
+    // Some still hold it, for all they know, when they are back.
+    let hold = length.mul_f64(0.5 + dice.below(1000) as f64 / 1000.0);
+    let before = steps[..place].iter().map(|step| step.pause).sum::<Duration>();
+    steps.insert(place, Step { pause: MS, op: Op::Increment { hold } });
+    let at = before + dice.span(MS, SECOND);
+    // Another one wants it.
+    let other = dice.below(clients.len() as u64) as usize;
+    let hold = dice.span(MS, SECOND);
+    clients[other].push(Step { pause: dice.span(MS, SECOND), op: Op::Increment { hold } });
+    Fault { at, kind: FaultKind::Partition { client, length } }
+}
+
 fn fault(dice: &mut Dice, clients: u8, busy: Duration) -> Fault {
     let at = Duration::from_nanos(dice.below(busy.as_nanos() as u64 * 5 / 4));
     let client = dice.below(u64::from(clients)) as u8;
     let kind = match dice.below(20) {
         0 | 1 => FaultKind::Cut { client },
-        2..=4 => FaultKind::LostReply { client },
+        2 | 3 => FaultKind::LostReply { client },
+        4 => FaultKind::LostCallback { client, executed: dice.one_in(3) },
         5 | 6 => FaultKind::Partition { client, length: dice.span(100 * MS, LEASE / 2) },
         7 => FaultKind::Partition { client, length: dice.span(LEASE, 3 * LEASE) },
         8 => FaultKind::Pause { length: dice.span(100 * MS, 8 * SECOND) },
@@ -403,6 +433,12 @@ impl fmt::Display for FaultKind {
             Self::Cut { client } => write!(f, "connections of client {client} break"),
             Self::LostReply { client } => {
                 write!(f, "the reply to the next change of client {client} is lost with its connection")
+            }
+            Self::LostCallback { client, executed: false } => {
+                write!(f, "the next callback to client {client} is lost with its connection")
+            }
+            Self::LostCallback { client, executed: true } => {
+                write!(f, "the reply of client {client} to its next callback is lost with its connection")
             }
             Self::Partition { client, length } => write!(f, "network to client {client} down for {length:?}"),
             Self::Pause { length } => write!(f, "server stands still for {length:?}"),

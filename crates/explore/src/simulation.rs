@@ -35,7 +35,7 @@ mod callbacks;
 mod faults;
 mod network;
 
-use self::callbacks::Listener;
+use self::callbacks::{Callback, Listener};
 use self::faults::loses;
 use self::network::{Network, TO_CLIENT};
 
@@ -49,6 +49,8 @@ const SERVICE: Duration = Duration::from_micros(20);
 const LIMIT: usize = 4 << 20;
 /// Port of all programs of the server.
 pub(crate) const PORT: u16 = 2049;
+/// What clients call themselves, before their number.
+pub(crate) const NAME: &str = "client";
 /// One who sees everything before and after the clients.
 pub(crate) const AUDITOR: usize = 250;
 
@@ -81,6 +83,10 @@ struct Inner {
     dead: Vec<bool>,
     /// Whose next reply is lost.
     loses: Vec<bool>,
+    /// Delegations of each client that this server revoked.
+    revoked: Vec<u64>,
+    /// What of the next callback to each client is lost.
+    loses_callback: Vec<Option<Callback>>,
 }
 
 #[derive(Debug)]
@@ -96,6 +102,8 @@ struct Connection {
     conversation: Conversation,
     /// Whom the server calls over it, if it made it.
     called: Option<ClientId>,
+    /// Whether a callback was sent over it.
+    calls: bool,
     peer: Peer,
     /// When the last bytes arrive in each direction: none overtake others.
     last: [Duration; 2],
@@ -207,6 +215,8 @@ impl Simulation {
             cut_off: vec![Duration::ZERO; AUDITOR + 1],
             dead: vec![false; AUDITOR + 1],
             loses: vec![false; AUDITOR + 1],
+            revoked: vec![0; scenario.clients.len()],
+            loses_callback: vec![None; AUDITOR + 1],
         };
         inner.up()?;
         inner.put(TICK, Event::Tick);
@@ -344,6 +354,7 @@ impl Inner {
             input: Vec::new(),
             conversation: Conversation::default(),
             called: None,
+            calls: false,
             peer,
             last: [self.now; 2],
         });
@@ -471,6 +482,7 @@ impl Inner {
             }
         };
         let shared = Arc::new(shared);
+        self.revoked.fill(0);
         self.server.callbacks =
             Some(Stepper::new(Arc::clone(&shared), now.instant).map_err(|error| error.to_string())?);
         self.server.shared = Some(shared);
@@ -481,7 +493,29 @@ impl Inner {
     fn tick(&mut self) {
         let Some(shared) = self.server.shared.clone() else { return };
         shared.tick(self.instant());
+        self.look_at_delegations(&shared);
+        drop(shared);
         self.call_back();
+    }
+
+    /// Tells of delegations that the server revoked.
+    fn look_at_delegations(&mut self, shared: &Shared) {
+        for client in shared.state.report().nfs4_clients {
+            // Before that its machine and process are named.
+            let name = client.name.rsplit(' ').next().and_then(|name| name.strip_prefix(NAME));
+            let number = name.and_then(|number| number.parse::<usize>().ok());
+            let Some((number, before)) = number.and_then(|n| Some((n, self.revoked.get_mut(n)?))) else {
+                continue;
+            };
+            if std::mem::replace(before, client.delegations.revoked) < client.delegations.revoked {
+                self.history.push(Line {
+                    at: self.now,
+                    who: Who::Server,
+                    what: format!("revokes a delegation of client {number}"),
+                });
+                self.oracle.borrow_mut().revoked(number, self.now);
+            }
+        }
     }
 
     /// Bytes reached the server.
@@ -514,6 +548,9 @@ impl Inner {
                 // Our client sends whole records.
                 Ok(Scan::Fragmented) | Err(_) => return self.close(number),
             };
+            if self.loses_reply(number, &message) {
+                return;
+            }
             match called {
                 Some(client) => self.called_back(client, number, &message),
                 None => self.handle(number, &message, None),

@@ -20,6 +20,11 @@ pub(crate) fn call(message: &[u8]) -> String {
     }
 }
 
+/// Whether a message without its record mark is a reply.
+pub(crate) fn is_reply(message: &[u8]) -> bool {
+    matches!(Decoder::new(message).get::<Message<'_>>(), Ok(Message::Reply { .. }))
+}
+
 fn procedure(header: &CallHeader<'_>, mut d: Decoder<'_>) -> String {
     match (header.program, header.version, header.procedure) {
         (v3::PROGRAM, v3::VERSION, procedure) => format!("{:?}", Proc3(procedure)),

@@ -30,6 +30,13 @@ pub(super) struct Listener {
     name: UnixAddress,
 }
 
+/// What is lost of a callback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Callback {
+    Call,
+    Reply,
+}
+
 impl Inner {
     /// A socket on which a client listens, and its address.
     pub(super) fn listen(&mut self, client: usize) -> io::Result<(OwnedFd, SocketAddr)> {
@@ -62,8 +69,29 @@ impl Inner {
 
     fn call(&mut self, number: usize, message: &[u8]) {
         let what = wire::call(message);
-        self.line(Who::Server, format!("calls client {}: {what}", self.connections[number].client));
+        let client = self.connections[number].client;
+        let compound = what.starts_with("callback");
+        self.line(Who::Server, format!("calls client {client}: {what}"));
+        if compound && self.loses_callback[client].take_if(|lost| *lost == Callback::Call).is_some() {
+            self.line(Who::ToClient(client as u8), "lost".into());
+            self.close(number);
+            return;
+        }
         self.transmit(number, TO_CLIENT, framed(message), Duration::ZERO);
+        self.connections[number].calls |= compound;
+    }
+
+    /// Whether this message is the reply to a callback, and is lost with its connection.
+    pub(super) fn loses_reply(&mut self, number: usize, message: &[u8]) -> bool {
+        let connection = &mut self.connections[number];
+        let client = connection.client;
+        let is_reply = connection.calls && wire::is_reply(message);
+        if !is_reply || self.loses_callback[client].take_if(|lost| *lost == Callback::Reply).is_none() {
+            return false;
+        }
+        self.line(Who::ToServer(client as u8), format!("{}: lost", wire::call(message)));
+        self.close(number);
+        true
     }
 
     /// Sends over a connection that the server makes.

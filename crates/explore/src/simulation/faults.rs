@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use benchmaster_nfs_server::fs::Trouble;
 
+use super::callbacks::Callback;
 use super::{Event, Inner};
 use crate::history::Who;
 use crate::scenario::{Dice, FaultKind, LEASE};
@@ -33,6 +34,10 @@ impl Inner {
                 }
             }
             FaultKind::LostReply { client } => self.loses[usize::from(client)] = true,
+            FaultKind::LostCallback { client, executed } => {
+                let lost = if executed { Callback::Reply } else { Callback::Call };
+                self.loses_callback[usize::from(client)] = Some(lost);
+            }
             FaultKind::Partition { client, length } => {
                 let client = usize::from(client);
                 self.cut_off[client] = self.cut_off[client].max(now + length);
@@ -80,7 +85,9 @@ pub(super) fn loses(fault: &FaultKind) -> bool {
 /// Whose messages a fault may keep from the server (`None`: all), and until when.
 fn disturbs(fault: &FaultKind, now: Duration) -> (Option<u8>, Duration) {
     match *fault {
-        FaultKind::Cut { client } | FaultKind::LostReply { client } => (Some(client), now),
+        FaultKind::Cut { client }
+        | FaultKind::LostReply { client }
+        | FaultKind::LostCallback { client, .. } => (Some(client), now),
         FaultKind::Partition { client, length } => (Some(client), now + length),
         FaultKind::Pause { length } => (None, now + length),
         FaultKind::Restart { down, .. } => (None, now + down),

@@ -50,7 +50,7 @@ fn scenarios_have_every_version_operation_and_fault() {
     assert_eq!(operations.len(), 15, "{operations:?}");
     let faults = || scenarios.iter().flat_map(|scenario| &scenario.faults);
     let kinds = words(faults().map(|fault| format!("{:?}", fault.kind)).collect());
-    assert_eq!(kinds.len(), 9, "{kinds:?}");
+    assert_eq!(kinds.len(), 10, "{kinds:?}");
     for power in [false, true] {
         let is = |kind: &FaultKind| matches!(kind, FaultKind::Restart { power: is, .. } if *is == power);
         assert!(faults().any(|fault| is(&fault.kind)));

@@ -126,9 +126,8 @@ impl Protocol for Client {
 
     async fn getattr(&self, file: &Handle) -> NfsResult<Attributes> {
         let args = GetattrArgs { object: fh(file) };
-        let decode = |d: &mut Decoder<'_>| {
-            Ok(d.get::<GetattrRes>()?.ok().map(|ok| self.noted(&ok.obj_attributes)))
-        };
+        let decode =
+            |d: &mut Decoder<'_>| Ok(d.get::<GetattrRes>()?.ok().map(|ok| self.noted(&ok.obj_attributes)));
         self.call(Proc3::GETATTR, &args, decode).await
     }
 
@@ -287,7 +286,8 @@ impl Protocol for Client {
         let attributes = Sattr3 { mode: Some(mode), ..Sattr3::NONE };
         let args = MkdirArgs { where_: what(directory, name), attributes };
         let doubt = Doubt::new(self);
-        let result = self.call_noting(&doubt.history, Proc3::MKDIR, &args, |d| self.made(d)).await.map(|made| made.0);
+        let result =
+            self.call_noting(&doubt.history, Proc3::MKDIR, &args, |d| self.made(d)).await.map(|made| made.0);
         let is = async |_: &Handle, found: &Attributes| {
             let same = found.kind == FileType::Directory && found.uid == self.uid;
             Ok(same && found.mode & 0o777 == mode & 0o777)
@@ -302,7 +302,8 @@ impl Protocol for Client {
         };
         let args = SymlinkArgs { where_: what(directory, name), symlink };
         let doubt = Doubt::new(self);
-        let result = self.call_noting(&doubt.history, Proc3::SYMLINK, &args, |d| self.made(d)).await.map(|_| ());
+        let result =
+            self.call_noting(&doubt.history, Proc3::SYMLINK, &args, |d| self.made(d)).await.map(|_| ());
         let is = async |link: &Handle, found: &Attributes| {
             Ok(found.kind == FileType::Symlink && self.readlink(link).await? == target)
         };

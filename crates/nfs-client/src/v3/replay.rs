@@ -125,8 +125,7 @@ impl Doubt {
             None => client.getattr(&handle).await?,
         };
         let parent = client.getattr(directory).await?;
-        let recent =
-            attributes.changed > self.known && is_within(attributes.changed, parent.modified, time);
+        let recent = attributes.changed > self.known && is_within(attributes.changed, parent.modified, time);
         Ok(recent.then_some((handle, attributes)))
     }
 
