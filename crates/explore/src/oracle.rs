@@ -142,6 +142,8 @@ pub(crate) struct Oracle {
     pub(crate) clients: Vec<Client>,
     /// Restarts of the server so far.
     restarts: u64,
+    /// How often the server's verifier changed: by restarts and losses of data.
+    verifiers: u64,
     /// Until when the last grace period lasts.
     grace: Duration,
     /// Who has the lock, as far as clients know.
@@ -170,6 +172,7 @@ impl Oracle {
         Self {
             clients: vec![client; clients],
             restarts: 0,
+            verifiers: 0,
             grace: Duration::ZERO,
             holders: BTreeSet::new(),
             counter: (0, 0),
@@ -201,8 +204,14 @@ impl Oracle {
     /// The server is started again, with a grace period until then.
     pub(crate) fn restarted(&mut self, grace: Duration) {
         self.restarts += 1;
+        self.verifiers += 1;
         self.grace = grace;
         self.clients.iter_mut().for_each(|client| client.lost |= client.misses(grace));
+    }
+
+    /// The server lost data that were not stable, and has another verifier since.
+    pub(crate) fn forgot(&mut self) {
+        self.verifiers += 1;
     }
 
     /// The disk failed in what a client asked for.
@@ -244,8 +253,9 @@ impl Oracle {
             let right = after.apply(op);
             let add = match seen {
                 seen if *seen == right => vec![after],
-                // A client cannot always tell whether a restart was before a change or in the middle of it.
-                Seen::Failed(_) if lost || struck || (self.restarts > 0 && changes_names(op)) => {
+                // A client cannot always tell whether a restart was before a change or in the middle of it, nor a loss of data
+                // from a restart.
+                Seen::Failed(_) if lost || struck || (self.verifiers > 0 && changes_names(op)) => {
                     vec![before.clone(), after]
                 }
                 // It was carried out before the server was started again, and the repetition met what it had done.

@@ -381,17 +381,6 @@ impl Inner {
         Moment { instant: self.instant(), wall }
     }
 
-    /// What is on its way to the server arrives: what clients sent before they died, too.
-    fn arrive(&mut self) {
-        let under_way = |event: &Event| matches!(event, Event::ToServer(..) | Event::Again(..));
-        while self.queue.iter().any(|Reverse(due)| under_way(&due.event))
-            && let Some(Reverse(due)) = self.queue.pop()
-        {
-            self.now = self.now.max(due.at);
-            self.happen(due.event);
-        }
-    }
-
     fn happen(&mut self, event: Event) {
         match event {
             Event::Tick => {
@@ -498,26 +487,6 @@ impl Inner {
         self.call_back();
     }
 
-    /// Tells of delegations that the server revoked.
-    fn look_at_delegations(&mut self, shared: &Shared) {
-        for client in shared.state.report().nfs4_clients {
-            // Before that its machine and process are named.
-            let name = client.name.rsplit(' ').next().and_then(|name| name.strip_prefix(NAME));
-            let number = name.and_then(|number| number.parse::<usize>().ok());
-            let Some((number, before)) = number.and_then(|n| Some((n, self.revoked.get_mut(n)?))) else {
-                continue;
-            };
-            if std::mem::replace(before, client.delegations.revoked) < client.delegations.revoked {
-                self.history.push(Line {
-                    at: self.now,
-                    who: Who::Server,
-                    what: format!("revokes a delegation of client {number}"),
-                });
-                self.oracle.borrow_mut().revoked(number, self.now);
-            }
-        }
-    }
-
     /// Bytes reached the server.
     fn received(&mut self, number: usize, bytes: &[u8]) {
         if self.server.shared.is_none() {
@@ -562,6 +531,7 @@ impl Inner {
     fn handle(&mut self, number: usize, message: &[u8], waited: Option<Duration>) {
         let Some(shared) = self.server.shared.clone() else { return };
         let (now, moment, struck) = (self.now, self.moment(), shared.struck());
+        let verifier = shared.write_verifier();
         let connection = &mut self.connections[number];
         let client = connection.client;
         let stream = connection.is_stream();
@@ -574,6 +544,9 @@ impl Inner {
         let bytes = reply.copy_since(mark);
         drop(reply);
         let struck = shared.struck() > struck;
+        if shared.write_verifier() != verifier {
+            self.oracle.borrow_mut().forgot();
+        }
         drop(shared);
         let what = wire::call(message);
         let changes = wire::changes(&what);

@@ -196,7 +196,7 @@ impl Shared {
     }
 
     /// Verifier of WRITE and COMMIT: tells clients when data that were not stable may have been lost.
-    pub(crate) fn write_verifier(&self) -> [u8; 8] {
+    pub fn write_verifier(&self) -> [u8; 8] {
         if self.injector.keeps_verifier() {
             return u64::from(self.instance).to_be_bytes();
         }

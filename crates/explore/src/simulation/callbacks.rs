@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use benchmaster_nfs_client::rpc::Transport;
 use benchmaster_nfs_server::callback::Dialled;
+use benchmaster_nfs_server::shared::Shared;
 use benchmaster_nfs_server::state::ClientId;
 
 use super::network::TO_CLIENT;
-use super::{Event, Inner, SERVICE, framed};
+use super::{Event, Inner, NAME, SERVICE, framed};
 use crate::history::Who;
 use crate::wire;
 
@@ -92,6 +93,22 @@ impl Inner {
         self.line(Who::ToServer(client as u8), format!("{}: lost", wire::call(message)));
         self.close(number);
         true
+    }
+
+    /// Tells of delegations that the server revoked.
+    pub(super) fn look_at_delegations(&mut self, shared: &Shared) {
+        for client in shared.state.report().nfs4_clients {
+            // Before that its machine and process are named.
+            let name = client.name.rsplit(' ').next().and_then(|name| name.strip_prefix(NAME));
+            let number = name.and_then(|number| number.parse::<usize>().ok());
+            let Some((number, before)) = number.and_then(|n| Some((n, self.revoked.get_mut(n)?))) else {
+                continue;
+            };
+            if std::mem::replace(before, client.delegations.revoked) < client.delegations.revoked {
+                self.line(Who::Server, format!("revokes a delegation of client {number}"));
+                self.oracle.borrow_mut().revoked(number, self.now);
+            }
+        }
     }
 
     /// Sends over a connection that the server makes.

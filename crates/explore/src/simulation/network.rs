@@ -1,5 +1,6 @@
 //! The network of a scenario: what leaves, when it arrives, what is lost.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -55,6 +56,17 @@ impl Inner {
                     Err(_) => self.connections[number].end = None,
                 }
             }
+        }
+    }
+
+    /// What is on its way to the server arrives: what clients sent before they died, too.
+    pub(super) fn arrive(&mut self) {
+        let under_way = |event: &Event| matches!(event, Event::ToServer(..) | Event::Again(..));
+        while self.queue.iter().any(|Reverse(due)| under_way(&due.event))
+            && let Some(Reverse(due)) = self.queue.pop()
+        {
+            self.now = self.now.max(due.at);
+            self.happen(due.event);
         }
     }
 

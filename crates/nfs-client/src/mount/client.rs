@@ -288,10 +288,11 @@ impl Client {
         matches!(file, ClientFile::V4(file) if file.is_lost())
     }
 
-    /// A file takes the place of one that is closed next, and which may be of another open: that one's locks end with it.
-    pub(super) fn replaces(&self, new: &ClientFile, old: &ClientFile) {
-        if let (Self::V4(client), ClientFile::V4(new), ClientFile::V4(old)) = (self, new, old) {
-            client.replaces(new, old);
+    /// Whether two files are one open to the server.
+    pub(super) fn is_same_open(&self, one: &ClientFile, other: &ClientFile) -> bool {
+        match (one, other) {
+            (ClientFile::V4(one), ClientFile::V4(other)) => one.is_same_open(other),
+            _ => true,
         }
     }
 

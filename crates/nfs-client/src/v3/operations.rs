@@ -262,7 +262,9 @@ impl Protocol for Client {
         };
         let args = CommitArgs { file: fh(&file.handle), offset, count };
         let decode = |d: &mut Decoder<'_>| Ok(d.get::<CommitRes>()?.ok().map(|ok| ok.verf));
-        let verifier = self.call(Proc3::COMMIT, &args, decode).await?;
+        // A server that lost data changes its verifier, too (RFC 1813 §3.3.7): it says no more whether it restarted.
+        let lost = |_: &NfsError| drop(self.seen.take());
+        let verifier = self.call(Proc3::COMMIT, &args, decode).await.inspect_err(lost)?;
         self.saw(&file.handle, verifier);
         Ok(verifier)
     }

@@ -474,18 +474,6 @@ impl Client {
         }
     }
 
-    /// A file takes the place of one that is closed next. Where that is another open of the file, the server drops its locks
-    /// with it, so that they are lost here too.
-    pub(crate) fn replaces(&self, new: &File, old: &File) {
-        let held = |lock: &Rc<LockState>| lock.lost.get() || !lock.held.borrow().is_empty();
-        if !Rc::ptr_eq(&new.state, &old.state)
-            && let Some(lock) = old.locks().filter(held)
-            && !self.0.lock_state(new, lock.number).lost.replace(true)
-        {
-            self.0.counters.event(Event::StateLost);
-        }
-    }
-
     /// FREE_STATEID of an owner that holds no lock of the file any more, as Linux does after the last unlock. Nothing
     /// in version 4.0, or while locks are held.
     ///

@@ -380,6 +380,11 @@ impl File {
         self.state.stateid.get()
     }
 
+    /// Whether this is the open of another file, too.
+    pub(crate) fn is_same_open(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.state, &other.state)
+    }
+
     /// Whether the open or its locks were lost.
     pub(crate) fn is_lost(&self) -> bool {
         self.state.lost.get().is_some() || self.locks().is_some_and(|locks| locks.lost.get())

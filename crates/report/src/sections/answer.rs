@@ -1,10 +1,13 @@
 //! What a study asks, and the answer in two sentences: the same words on the terminal, on the page and in exports.
 
+use std::collections::BTreeMap;
+
 use benchmaster_analysis::experiment::{Experiment, LevelMean, LevelMeans};
 use benchmaster_analysis::{
-    Analysis, Effects, Estimate, FactorSummary, LevelSummary, ResponseSummary, TreatmentSummary,
+    Analysis, Effects, Estimate, FactorSummary, LevelSummary, ResponseSummary, TreatmentSummary, durability,
 };
-use benchmaster_record::results::{FactorRecord, StudyResults, Unit};
+use benchmaster_record::results::{FactorRecord, StudyResults, Unit, WorkloadRecord};
+use benchmaster_record::witness::Durability;
 use benchmaster_stats::interval::welch;
 use benchmaster_units::format::list;
 
@@ -43,8 +46,9 @@ fn asked(results: &StudyResults, analysis: &Analysis, factor: fn(&FactorRecord) 
     }
 }
 
-/// The answer in up to two sentences, with intervals.
-pub(crate) fn answer(analysis: &Analysis) -> Vec<String> {
+/// The answer in up to two sentences, with intervals. Treatments of different durability are not ranked: a server that answers
+/// before it has stored is fast by not doing the work.
+pub(crate) fn answer(results: &StudyResults, analysis: &Analysis) -> Vec<String> {
     let mut told = adaptive_lines(analysis);
     told.extend(load_lines(analysis));
     if !told.is_empty() {
@@ -68,6 +72,9 @@ pub(crate) fn answer(analysis: &Analysis) -> Vec<String> {
         found.reverse();
     }
     let level = format::percent(analysis.confidence);
+    if let Some(sentences) = by_durability(results, name, unit, &level, &found) {
+        return sentences;
+    }
     match found.as_slice() {
         [] => vec![format!("No run counts, so {name} is unknown.")],
         [one] => vec![format!("{name} is {}.", value(one.estimate, unit, &level))],
@@ -85,6 +92,39 @@ pub(crate) fn answer(analysis: &Analysis) -> Vec<String> {
             sentences
         }
     }
+}
+
+/// The answer where treatments differ in durability: the best of each class.
+fn by_durability(
+    results: &StudyResults,
+    name: &str,
+    unit: Unit,
+    level: &str,
+    found: &[Candidate<'_>],
+) -> Option<Vec<String>> {
+    let of = |workload: &&WorkloadRecord| {
+        name.strip_prefix(&workload.name).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let workload = results.study.workloads.iter().find(of).map(|workload| workload.name.as_str());
+    let mut classes: BTreeMap<Durability, Vec<&Candidate<'_>>> = BTreeMap::new();
+    for one in found {
+        classes.entry(durability(results, one.treatment.index, workload)).or_default().push(one);
+    }
+    if classes.len() < 2 {
+        return None;
+    }
+    let most = if unit.larger_is_better() { "highest" } else { "lowest" };
+    let best = classes.iter().enumerate().filter_map(|(number, (class, members))| {
+        let [best, others @ ..] = members.as_slice() else { return None };
+        let level = if number == 0 { level } else { "" };
+        let which = if others.is_empty() { String::new() } else { format!("{most} with ") };
+        let label = &best.treatment.label;
+        Some(format!("{}: {which}{label}, {}", class.name(), value(best.estimate, unit, level)))
+    });
+    Some(vec![
+        format!("{name} by durability: {}.", best.collect::<Vec<_>>().join("; ")),
+        "Levels of different durability are not ranked.".into(),
+    ])
 }
 
 /// What to mind when reading the answer.
@@ -276,6 +316,7 @@ fn next_best(found: &[Candidate<'_>], most: &str, confidence: f64) -> Option<Str
 #[cfg(test)]
 mod tests {
     use benchmaster_analysis::analyze;
+    use benchmaster_record::witness::{CutKind, CutRecord, Witness};
     use benchmaster_testkit::study_results;
 
     use super::*;
@@ -294,7 +335,7 @@ mod tests {
     #[test]
     fn the_answer_has_the_extremes_and_what_changes_it() {
         let results = study_results(7, 4, 5);
-        let told = answer(&analyze(&results));
+        let told = answer(&results, &analyze(&results));
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(
             told[0].contains(" is highest with ") && told[0].contains("(95\u{a0}%, n\u{a0}=\u{a0}"),
@@ -304,13 +345,40 @@ mod tests {
     }
 
     #[test]
+    fn levels_of_different_durability_are_not_ranked() {
+        let mut results = study_results(7, 4, 3);
+        let cut = CutRecord { kind: CutKind::Power, how: String::new(), outage_ns: 1 };
+        let kept = Witness { cut: Some(cut), blocks: 10, ..Witness::default() };
+        for run in &mut results.runs {
+            let lost = u64::from(run.key.treatment == 2);
+            run.recordings.iter_mut().for_each(|one| one.witness = Some(Witness { lost, ..kept.clone() }));
+        }
+        let told = answer(&results, &analyze(&results));
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(
+            told[0].starts_with("write.throughput by durability: survives power loss: highest with "),
+            "{told:?}"
+        );
+        assert!(told[0].contains("; loses: ") && !told[0].contains("lowest"), "{told:?}");
+        assert_eq!(told[1], "Levels of different durability are not ranked.");
+        // All of one class are.
+        for run in &mut results.runs {
+            run.recordings.iter_mut().for_each(|one| one.witness = Some(kept.clone()));
+        }
+        assert!(answer(&results, &analyze(&results))[0].contains(" is highest with "));
+    }
+
+    #[test]
     fn one_treatment_has_one_sentence() {
         let results = study_results(7, 1, 3);
-        let told = answer(&analyze(&results));
+        let told = answer(&results, &analyze(&results));
         assert_eq!(told.len(), 1, "{told:?}");
         let mut results = study_results(7, 2, 2);
         results.runs.clear();
-        assert_eq!(answer(&analyze(&results)), ["No run has the response write.throughput: no answer yet."]);
+        assert_eq!(
+            answer(&results, &analyze(&results)),
+            ["No run has the response write.throughput: no answer yet."]
+        );
     }
 
     #[test]
@@ -318,7 +386,7 @@ mod tests {
         let results = study_results(7, 2, 4);
         let mut analysis = analyze(&results);
         analysis.effects = Effects::None { reason: "a test".into() };
-        let told = answer(&analysis);
+        let told = answer(&results, &analysis);
         assert!(told[1].contains("the next, "), "{told:?}");
     }
 }

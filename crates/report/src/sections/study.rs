@@ -29,7 +29,7 @@ pub fn document(
     let found = findings::section(diagnosis, &plots);
     let picture = plots.take_picture(stored, analysis);
     let Plots { effects: of_effects, load: of_load, workloads, printed, problems } = plots;
-    let told = answer::answer(analysis);
+    let told = answer::answer(stored, analysis);
     let more = answer::more(stored, analysis, &told);
     let facts = overview::facts(stored, analysis);
     let mut tables = results::result_tables(stored, analysis);

@@ -42,7 +42,7 @@ pub fn summary(
     // As many lines as a table of the most rows leaves.
     let lines = if analysis.treatments.len() < ROWS { 2 } else { 1 };
     head.clipped("", &format!("{}{also}", answer::short_question(results, analysis)), lines);
-    for sentence in answer::answer(analysis) {
+    for sentence in answer::answer(results, analysis) {
         head.clipped("  ", &sentence, 4);
     }
     table(&mut head, results, analysis);

@@ -105,14 +105,13 @@ impl Mount {
                 let opened = self.0.client.open_delegated(&node.handle, directory, name, how, old.as_deref());
                 let opened = opened.await;
                 drop(old);
-                match opened {
-                    Ok(file) => {
-                        let open = self.file_of(&slot, file);
-                        result = result.and(self.put(&slot, &open).await);
-                        if !is_broken(Mutant::KeptLocksNotTaken) {
-                            result = result.and(self.lock_there(cached, &slot, &open).await);
-                        }
-                    }
+                let open = match opened {
+                    Ok(file) => self.put(&slot, file).await,
+                    Err(error) => Err(error),
+                };
+                match open {
+                    Ok(open) if is_broken(Mutant::KeptLocksNotTaken) => drop(open),
+                    Ok(open) => result = result.and(self.lock_there(cached, &slot, &open).await),
                     Err(error) => result = result.and(Err(error)),
                 }
             }
@@ -134,10 +133,8 @@ impl Mount {
             return Ok(open.clone());
         }
         let Slot { how, directory, name, .. } = slot;
-        let open = self.0.client.open_delegated(&node.handle, directory, name, how, None).await?;
-        let open = self.file_of(slot, open);
-        self.put(slot, &open).await?;
-        Ok(open)
+        let file = self.0.client.open_delegated(&node.handle, directory, name, how, None).await?;
+        self.put(slot, file).await
     }
 
     /// A file at the server of an open file, under whose locks data are read and written.
@@ -146,15 +143,20 @@ impl Mount {
         Rc::new(file)
     }
 
-    /// An open file was opened at the server. It may have been open there before: the server has one open for both.
-    async fn put(&self, slot: &Slot, open: &Rc<ClientFile>) -> NfsResult<()> {
+    /// An open file was opened at the server. It may have been open there before, perhaps only since a recovery: one open, with
+    /// its locks, stays.
+    async fn put(&self, slot: &Slot, file: ClientFile) -> NfsResult<Rc<ClientFile>> {
+        let client = &self.0.client;
+        let old = slot.open.borrow().clone().filter(|old| !client.is_same_open(old, &file));
+        if let Some(old) = old {
+            client.close(file).await?;
+            return Ok(old);
+        }
+        let open = self.file_of(slot, file);
         let old = slot.open.borrow_mut().replace(open.clone());
-        if let Some(old) = &old {
-            self.0.client.replaces(open, old);
+        if let Some(old) = old.and_then(Rc::into_inner) {
+            client.close(old).await?;
         }
-        match old.and_then(Rc::into_inner) {
-            Some(old) => self.0.client.close(old).await,
-            None => Ok(()),
-        }
+        Ok(open)
     }
 }
