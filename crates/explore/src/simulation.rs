@@ -345,6 +345,7 @@ impl Inner {
             address: SocketAddr::from(([10, 0, 1, client as u8], 700 + (number % 60_000) as u16)),
             local: self.server.config.listen,
             outbox,
+            protection: Default::default(),
         };
         self.connections.push(Connection {
             client,
@@ -560,7 +561,8 @@ impl Inner {
         let send = match disposition {
             Disposition::Send => (!bytes.is_empty()).then_some(Duration::ZERO),
             Disposition::Hold(delay, _) => Some(delay),
-            Disposition::Drop => None,
+            // Simulated servers have no certificates.
+            Disposition::Drop | Disposition::StartTls => None,
             Disposition::Disconnect => {
                 self.close(number);
                 None

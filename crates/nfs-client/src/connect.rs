@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use benchmaster_rpc_tls::ClientTls;
+
 use crate::delay::DelayPolicy;
 use crate::rpc::Transport;
 
@@ -29,6 +31,8 @@ pub struct Connect {
     pub lock_port: Option<u16>,
     /// Path of the export on the server.
     pub export: Vec<u8>,
+    /// TLS, for NFS, MOUNT and NLM alike; the portmapper, which has none, is not asked then.
+    pub tls: Option<ClientTls>,
     /// Number of TCP connections.
     pub connections: u32,
     /// Whether TCP holds small segments back until earlier ones are acknowledged (Nagle's algorithm).
@@ -72,6 +76,7 @@ impl Connect {
             mount_port: None,
             lock_port: None,
             export: export.into(),
+            tls: None,
             connections: 1,
             nagle: false,
             read_size: 0,

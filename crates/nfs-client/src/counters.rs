@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
+use benchmaster_rpc_tls::Facts;
+
 use crate::ops::Op;
 
 pub use benchmaster_record::recording::RpcCounters as OpCounters;
@@ -81,6 +83,26 @@ events! {
     DelegationRevoked = "delegation-revoked",
     /// A lock was asked for again after it had been refused because another holds it.
     LockPolled = "lock-polled",
+    /// A TLS session was begun.
+    TlsHandshake = "tls-handshake",
+    /// A TLS session went on from an earlier one, without certificates.
+    TlsResumed = "tls-resumed",
+    /// The server offers no TLS, or one side did not accept the other's certificate; nothing was sent.
+    TlsRefused = "tls-refused",
+    /// A TLS record was wrong, or the server ended the session with an alert; the connection was given up.
+    TlsBroken = "tls-broken",
+    /// Microseconds that the client spent computing in handshakes.
+    TlsComputing = "tls-computing-us",
+    /// Microseconds from a TCP connection to its TLS session, for all of them together.
+    TlsConnecting = "tls-connecting-us",
+    /// TLS records sent.
+    TlsRecordsSent = "tls-records-sent",
+    /// TLS records received.
+    TlsRecordsReceived = "tls-records-received",
+    /// Bytes of TLS records sent.
+    TlsBytesSent = "tls-bytes-sent",
+    /// Bytes of TLS records received.
+    TlsBytesReceived = "tls-bytes-received",
     /// A reply was answered from the server's reply cache or seen to be executed before, and taken as done.
     ReplayAccepted = "replay-accepted",
 }
@@ -94,6 +116,8 @@ pub struct Counters {
     connections: RefCell<Vec<(u64, u64)>>,
     /// Calls begun and not completed.
     outstanding: Cell<u64>,
+    /// Of the last TLS session.
+    secured: Cell<Option<Facts>>,
 }
 
 impl fmt::Debug for Counters {
@@ -108,6 +132,7 @@ impl Counters {
         Self {
             ops: RefCell::new(vec![OpCounters::default(); Op::COUNT]),
             events: RefCell::new(vec![0; Event::ALL.len()]),
+            secured: Cell::new(None),
             connections: RefCell::default(),
             outstanding: Cell::new(0),
         }
@@ -125,7 +150,22 @@ impl Counters {
 
     /// Adds one to the count of an event.
     pub fn event(&self, event: Event) {
-        self.events.borrow_mut()[event as usize] += 1;
+        self.add(event, 1);
+    }
+
+    /// Adds to the count of an event.
+    pub(crate) fn add(&self, event: Event, count: u64) {
+        self.events.borrow_mut()[event as usize] += count;
+    }
+
+    /// A TLS session was begun.
+    pub(crate) fn secured(&self, facts: Facts) {
+        self.secured.set(Some(facts));
+    }
+
+    /// What the last TLS session agreed on, where there is TLS.
+    pub fn tls(&self) -> Option<Facts> {
+        self.secured.get()
     }
 
     /// Counts a call that the server answered with an error of its protocol.

@@ -61,7 +61,7 @@ impl NfsError {
     pub fn errno(&self) -> i32 {
         match self {
             Self::Rpc(RpcError::TimedOut) | Self::TriedTooLong => libc::ETIMEDOUT,
-            Self::Rpc(RpcError::Denied(_)) => libc::EACCES,
+            Self::Rpc(RpcError::Denied(_) | RpcError::Insecure) => libc::EACCES,
             Self::Rpc(RpcError::Closed) => libc::ENOTCONN,
             Self::Rpc(RpcError::VersionMismatch { .. } | RpcError::ProgramUnavailable(_)) => {
                 libc::EPROTONOSUPPORT

@@ -87,8 +87,10 @@ impl Mount {
     ) -> Result<Self, MountError> {
         options.check()?;
         let addresses = resolve(options)?;
+        let tls = options.tls().map_err(|error| MountError::tls(options, error))?;
         let counters = Rc::new(Counters::new());
-        let client = Client::connect(reactor, &counters, options, &addresses, identity).await?;
+        let to = (&addresses[..], tls.as_ref());
+        let client = Client::connect(reactor, &counters, options, to, identity).await?;
         let limits = client.limits();
         let limits = Limits {
             max_read: limits.max_read.min(options.read_size).max(1),

@@ -6,6 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use benchmaster_rpc_tls::{ClientFiles, ClientTls, TlsError};
 use benchmaster_units::TimeSpan;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
@@ -75,6 +76,18 @@ pub enum Cache {
     Off,
     /// Attributes, names, access rights and data, as the Linux client keeps them.
     Linux,
+}
+
+/// What protects the connections (Linux' `xprtsec`, nfs(5)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Security {
+    /// Nothing.
+    #[default]
+    None,
+    /// TLS (RFC 9289); the server has to show a certificate.
+    Tls,
+    /// TLS; the client shows one, too.
+    Mtls,
 }
 
 /// How long cached attributes are believed (nfs(5)): between a shortest and a longest time, longer the longer the file
@@ -155,6 +168,14 @@ pub struct MountOptions {
     pub unstable_limit: u64,
     /// How data are cached.
     pub paging: Paging,
+    /// What protects the connections.
+    pub security: Security,
+    /// File with the certificates of the authorities whose servers are trusted (PEM).
+    pub tls_ca: Option<String>,
+    /// File with the client's certificate (PEM).
+    pub tls_cert: Option<String>,
+    /// File with its private key (PEM).
+    pub tls_key: Option<String>,
 }
 
 impl MountOptions {
@@ -186,6 +207,10 @@ impl MountOptions {
             delay_longest: Duration::from_secs(15),
             unstable_limit: 64 << 20,
             paging: Paging::default(),
+            security: Security::None,
+            tls_ca: None,
+            tls_cert: None,
+            tls_key: None,
         }
     }
 
@@ -210,9 +235,25 @@ impl MountOptions {
         })
     }
 
-    /// Whether delegations are wanted.
+    /// Whether delegations are wanted. Version 4.0 has none over TLS: the server would recall them over a connection of its
+    /// own, in the clear.
     pub fn wants_delegations(&self) -> bool {
-        self.delegations.unwrap_or(self.cache == Cache::Linux) && self.version.has_state()
+        let recalled = self.security == Security::None || self.version != Version::V40;
+        self.delegations.unwrap_or(self.cache == Cache::Linux) && self.version.has_state() && recalled
+    }
+
+    /// The configuration of TLS, where it is asked for.
+    ///
+    /// # Errors
+    /// When a file cannot be used, or the host is no name that a certificate can have.
+    pub fn tls(&self) -> Result<Option<ClientTls>, TlsError> {
+        let path = |file: &Option<String>| file.as_deref().unwrap_or_default().into();
+        let identity = match self.security {
+            Security::None => return Ok(None),
+            Security::Tls => None,
+            Security::Mtls => Some((path(&self.tls_cert), path(&self.tls_key))),
+        };
+        ClientTls::new(&self.host, &ClientFiles { ca: path(&self.tls_ca), identity }).map(Some)
     }
 
     /// TCP port of the NFS service: the one given, or 2049.
@@ -250,6 +291,7 @@ impl MountOptions {
         if self.nagle && self.transport == Transport::Udp {
             return conflict("nagle", &"on", "proto=udp".into(), "it is an algorithm of TCP");
         }
+        self.check_security()?;
         if self.delegations == Some(true) && !self.version.has_state() {
             let other = format!("version={}", self.version);
             return conflict("delegations", &"on", other, "delegations need version 4");
@@ -293,6 +335,45 @@ impl MountOptions {
             }
         }
         Ok(())
+    }
+}
+
+impl MountOptions {
+    fn check_security(&self) -> Result<(), OptionError> {
+        let xprtsec = fields::security(self);
+        let conflict = |name, value: String, other: &str, fix| {
+            Err(OptionError::Conflict { name, value, other: other.to_owned(), fix })
+        };
+        let files = [("tls_ca", &self.tls_ca), ("tls_cert", &self.tls_cert), ("tls_key", &self.tls_key)];
+        let wanted = match self.security {
+            Security::None => [false; 3],
+            Security::Tls => [true, false, false],
+            Security::Mtls => [true; 3],
+        };
+        for ((name, file), wanted) in files.into_iter().zip(wanted) {
+            match (file, wanted) {
+                (None, true) => {
+                    let fix = "give the files in PEM form: tls_ca, and for mtls tls_cert and tls_key";
+                    return conflict("xprtsec", xprtsec, &format!("no {name}"), fix);
+                }
+                (Some(file), false) => {
+                    let fix = "tls_ca needs xprtsec=tls or mtls; tls_cert and tls_key need xprtsec=mtls";
+                    return conflict(name, file.clone(), &format!("xprtsec={xprtsec}"), fix);
+                }
+                _ => {}
+            }
+        }
+        match self.security {
+            Security::None => Ok(()),
+            _ if self.transport == Transport::Udp => {
+                conflict("xprtsec", xprtsec, "proto=udp", "TLS needs TCP; DTLS is not supported")
+            }
+            _ if self.delegations == Some(true) && self.version == Version::V40 => {
+                let fix = "version 4.0 recalls delegations in the clear; use version=4.1 or later";
+                conflict("delegations", "on".into(), &format!("xprtsec={xprtsec}"), fix)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

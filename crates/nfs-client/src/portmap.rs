@@ -18,7 +18,7 @@ use crate::error::NfsError;
 use crate::ops::{self, Op};
 use crate::options::NFS_PORT;
 use crate::reactor::Reactor;
-use crate::rpc::{self, Call, Rpc, RpcError, RpcOptions, Transport};
+use crate::rpc::{self, Call, Rpc, RpcError, RpcOptions, RpcTls, Transport};
 
 /// The portmapper and the service of unmounting are not waited for longer: their answers can be done without.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
@@ -94,8 +94,10 @@ impl Site {
             resend_on_live_connection: true,
             max_message: wanted.largest_message(),
             credential: rpc::credential(&wanted.machine, wanted.uid, wanted.gid, gids),
+            tls: wanted.tls.clone().map(|tls| RpcTls { tls, program: NFS, version }),
         };
         if wanted.port.is_none()
+            && wanted.tls.is_none()
             && let Ok(Some(port)) = ask(reactor, counters, &options, NFS, version).await
         {
             options.address.set_port(port);
@@ -107,7 +109,8 @@ impl Site {
     /// Calls to another of its services, at `port` if that is given.
     ///
     /// Otherwise, where the port of NFS was given, that one is tried first, as there may be another server's portmapper
-    /// on the machine, and then the portmapper asked; where it was not, the portmapper is asked first.
+    /// on the machine, and then the portmapper asked; where it was not, the portmapper is asked first. With TLS the portmapper
+    /// is not asked at all, as that would be a call in the clear: the service is at the port of NFS, or its port is given.
     pub(crate) async fn service(
         &self,
         program: u32,
@@ -115,22 +118,26 @@ impl Site {
         null: Op,
         port: Option<u16>,
     ) -> Result<Rpc, ConnectError> {
+        let tls = self.nfs.options().tls.as_ref();
         if let Some(port) = port {
-            return self.at(port, self.nfs.options().timeout).await;
+            let tls = tls.map(|tls| RpcTls { program, version, ..tls.clone() });
+            return self.at(port, self.nfs.options().timeout, tls).await;
         }
         let (reactor, counters) = (self.nfs.reactor(), self.nfs.counters());
         let elsewhere = ask(reactor, counters, self.nfs.options(), program, version);
-        if !self.port_given {
+        if !self.port_given && tls.is_none() {
             return match elsewhere.await {
-                Ok(Some(port)) => self.at(port, self.nfs.options().timeout).await,
+                Ok(Some(port)) => self.at(port, self.nfs.options().timeout, None).await,
                 Ok(None) | Err(_) => Ok(self.nfs.clone()),
             };
         }
         match self.nfs.call(Call::new(null, program, version, 0), |_, _| {}, |_| Ok(())).await {
             Ok(()) => Ok(self.nfs.clone()),
-            Err(error @ (RpcError::ProgramUnavailable(_) | RpcError::VersionMismatch { .. })) => {
+            Err(error @ (RpcError::ProgramUnavailable(_) | RpcError::VersionMismatch { .. }))
+                if tls.is_none() =>
+            {
                 match elsewhere.await {
-                    Ok(Some(port)) => self.at(port, self.nfs.options().timeout).await,
+                    Ok(Some(port)) => self.at(port, self.nfs.options().timeout, None).await,
                     Ok(None) | Err(_) => Err(error.into()),
                 }
             }
@@ -143,17 +150,19 @@ impl Site {
         if address == self.nfs.options().address {
             Ok(self.nfs.clone())
         } else {
-            self.at(address.port(), self.nfs.options().timeout.min(PATIENCE)).await
+            let options = self.nfs.options();
+            self.at(address.port(), options.timeout.min(PATIENCE), options.tls.clone()).await
         }
     }
 
-    async fn at(&self, port: u16, timeout: Duration) -> Result<Rpc, ConnectError> {
+    async fn at(&self, port: u16, timeout: Duration, tls: Option<RpcTls>) -> Result<Rpc, ConnectError> {
         let options = self.nfs.options();
         if port == options.address.port() {
             return Ok(self.nfs.clone());
         }
         let address = SocketAddr::new(options.address.ip(), port);
-        let options = RpcOptions { address, connections: 1, timeout, max_message: SMALL, ..options.clone() };
+        let options =
+            RpcOptions { address, connections: 1, timeout, max_message: SMALL, tls, ..options.clone() };
         connected(self.nfs.reactor(), self.nfs.counters(), options).await
     }
 }

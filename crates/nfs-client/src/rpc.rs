@@ -15,6 +15,7 @@ mod incoming;
 mod outgoing;
 mod pending;
 mod server;
+mod stream;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -27,6 +28,8 @@ use benchmaster_nfs_proto::rpc::{AuthFlavor, AuthStat, AuthSys, CALL, OpaqueAuth
 use benchmaster_nfs_proto::xdr::{Bulk, Encoder, List, XdrError};
 
 use self::connection::Connection;
+use benchmaster_rpc_tls::ClientTls;
+
 use crate::counters::{Counters, Event};
 use crate::ops::Op;
 use crate::reactor::Reactor;
@@ -77,6 +80,9 @@ pub enum RpcError {
     /// The reply's RPC header has values that the RPC protocol does not know.
     #[error("the reply has an unknown RPC status ({0})")]
     UnknownStatus(u32),
+    /// The server, which has to be reached over TLS, can be reached no more in that way.
+    #[error("the server does not take a TLS connection any more, and no call is sent without it")]
+    Insecure,
     /// The client is being closed.
     #[error("the client is closed")]
     Closed,
@@ -114,6 +120,19 @@ pub struct RpcOptions {
     pub max_message: usize,
     /// The AUTH_SYS credential of calls, encoded by [`credential`]; empty for AUTH_NONE.
     pub credential: Vec<u8>,
+    /// TLS (RFC 9289), without which nothing is sent but the question for it. TCP only.
+    pub tls: Option<RpcTls>,
+}
+
+/// How connections are made safe.
+#[derive(Debug, Clone)]
+pub struct RpcTls {
+    /// The client's configuration; its tickets are shared.
+    pub tls: ClientTls,
+    /// RPC program of the probe: one that the server has on this port.
+    pub program: u32,
+    /// Its version.
+    pub version: u32,
 }
 
 /// Encodes an AUTH_SYS credential.

@@ -14,13 +14,15 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use benchmaster_nfs_proto::v3::PROGRAM as NFS_PROGRAM;
 use benchmaster_nfs_proto::v4::{Bitmap4, Stateid4};
+use benchmaster_rpc_tls::ClientTls;
 
 use crate::counters::Counters;
 use crate::delay::DelayPolicy;
 use crate::error::NfsError;
 use crate::reactor::Reactor;
-use crate::rpc::{CallbackListener, Rpc, RpcOptions, Transport};
+use crate::rpc::{CallbackListener, Rpc, RpcOptions, RpcTls, Transport};
 use crate::types::{Handle, Limits};
 
 mod attrs;
@@ -94,6 +96,9 @@ pub struct Connect {
     pub delay: DelayPolicy,
     /// Part of the lease after which it is renewed when nothing else did.
     pub lease_fraction: f64,
+    /// TLS. In version 4.0 there are no callbacks then, and so no delegations: they would come over another connection, in
+    /// the clear.
+    pub tls: Option<ClientTls>,
 }
 
 impl Connect {
@@ -117,6 +122,7 @@ impl Connect {
             append_to_locks: false,
             delay: DelayPolicy::default(),
             lease_fraction: 2.0 / 3.0,
+            tls: None,
         }
     }
 }
@@ -221,6 +227,7 @@ impl Client {
             resend_on_live_connection: false,
             max_message: (largest + ROOM).max(1 << 20) as usize,
             credential: options.credential.clone(),
+            tls: options.tls.clone().map(|tls| RpcTls { tls, program: NFS_PROGRAM, version: 4 }),
         };
         let address = options.address;
         let rpc = Rpc::connect_once(reactor, counters, rpc)

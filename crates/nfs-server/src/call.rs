@@ -166,6 +166,7 @@ pub(crate) mod testing {
                     address: SocketAddr::from(([127, 0, 0, 1], 700)),
                     local: server.address,
                     outbox: Some(Arc::new(Outbox::default())),
+                    protection: Default::default(),
                 },
                 who: Credentials { uid, gid: uid, ..Credentials::root() },
                 now: Moment { instant: Instant::now(), wall: Time { seconds: 1_700_000_001, nanos: 0 } },

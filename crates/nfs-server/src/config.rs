@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use benchmaster_rpc_tls::ServerFiles;
 use benchmaster_units::ByteSize;
 
 use crate::disk::{DiskConfig, ExportMode};
@@ -59,6 +60,10 @@ pub struct ServerConfig {
     /// Whether NFS, MOUNT and NLM are served over UDP. Whoever forges a sender's address can make a reply many times as
     /// long as its request go there.
     pub udp: bool,
+    /// Keys and certificates for RPC-with-TLS (RFC 9289); `None`: clients that ask for TLS are refused.
+    pub tls: Option<ServerFiles>,
+    /// Whether only clients with TLS are served: calls in the clear, but for NULL, are refused with AUTH_TOOWEAK.
+    pub require_tls: bool,
     /// Bytes of memory of the host: what clients can make the server keep is a share of it. An export without a limit
     /// of its own takes half of it.
     pub memory: u64,
@@ -135,6 +140,8 @@ impl Default for ServerConfig {
             root_squash: false,
             nagle: false,
             udp: true,
+            tls: None,
+            require_tls: false,
             memory: crate::memory::of_host(),
         }
     }

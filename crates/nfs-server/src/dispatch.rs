@@ -13,6 +13,7 @@ use benchmaster_nfs_proto::v3::{self, Proc3};
 use benchmaster_nfs_proto::v4::{CompoundArgs, PROC_COMPOUND};
 use benchmaster_nfs_proto::xdr::Decoder;
 use benchmaster_nfs_proto::{mount, nlm, nsm, portmap as pmap, v2 as nfs2};
+use benchmaster_rpc_tls::{is_probe, reply_to_probe};
 
 use crate::call::{Call, Refusal};
 use crate::cred::Credentials;
@@ -20,7 +21,7 @@ use crate::disk::Job;
 use crate::drc::{Lookup, Slot};
 use crate::inject::Decision;
 use crate::moment::Moment;
-use crate::peer::Peer;
+use crate::peer::{Peer, Protection};
 use crate::reply::{Reply, ReplyMark};
 use crate::shared::Shared;
 use crate::state::Effects;
@@ -102,12 +103,17 @@ pub enum Disposition {
     Hold(Duration, Option<Job>),
     /// Take it back: the reply is lost (injected).
     Drop,
+    /// Send it at once; what follows in both directions is TLS.
+    StartTls,
     /// Close the connection, unsent.
     Disconnect,
     /// Take it back, and handle the message again in a moment: it waits for another client's answer. Only where
     /// [`Conversation::may_wait`] says so.
     Again,
 }
+
+/// The procedure of every program that does nothing.
+const NULL: u32 = 0;
 
 /// Shortest call: six words, credential and verifier without bodies.
 const SHORTEST_CALL: usize = 40;
@@ -235,6 +241,13 @@ impl Request<'_> {
         if call.rpc_version != RPC_VERSION {
             count(&transport.bad_format);
             return self.refuse(reply, RpcReply::RpcMismatch(RPC_VERSION, RPC_VERSION));
+        }
+        if call.cred.flavor == AuthFlavor::TLS && server.tls.is_some() {
+            return self.start_tls(reply);
+        }
+        if server.config.require_tls && self.peer.protection == Protection::Plain && call.procedure != NULL {
+            count(&transport.bad_auth);
+            return self.refuse(reply, RpcReply::AuthError(AuthStat::TOOWEAK));
         }
         let program = match Program::find(server, self.peer, call.program, call.version) {
             Ok(program) => program,
@@ -365,6 +378,17 @@ impl Request<'_> {
         };
         server.statistics.record(caller.client, program.operation(self.call.procedure), sample);
         Some(decision)
+    }
+
+    /// The flavour AUTH_TLS, which is allowed in the probe alone, on a connection without TLS (RFC 9289 §4.1).
+    fn start_tls(&self, reply: &mut Reply) -> Disposition {
+        let stream = self.peer.outbox.is_some();
+        if !stream || !is_probe(&self.call) || self.peer.protection != Protection::Plain {
+            count(&self.server.statistics.transport.bad_auth);
+            return self.refuse(reply, RpcReply::AuthError(AuthStat::BADCRED));
+        }
+        reply_to_probe(&mut reply.encoder, self.call.xid);
+        Disposition::StartTls
     }
 
     fn refuse(&self, reply: &mut Reply, refusal: RpcReply<'_>) -> Disposition {

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use benchmaster_rpc_tls::TlsError;
+
 use crate::exports::ExportError;
 use crate::snapshot::SnapshotError;
 
@@ -25,6 +27,12 @@ pub enum ServerError {
     /// State cannot be read or written.
     #[error(transparent)]
     State(#[from] SnapshotError),
+    /// Keys or certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// TLS is required where there is none.
+    #[error("TLS cannot be required without a certificate: give the server one")]
+    NoCertificate,
     /// Changes cannot be kept without a place.
     #[error("durability needs a state file beside which changes are kept")]
     NoState,

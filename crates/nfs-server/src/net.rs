@@ -9,6 +9,7 @@ mod datagram;
 mod delayed;
 mod listener;
 mod output;
+mod stream;
 mod worker;
 
 pub(crate) use datagram::Datagrams;

@@ -10,6 +10,7 @@ use proto::v4::{CancelArgs, LockArgs, TestArgs, TestReply, UnlockArgs};
 use crate::call::{Call, Refusal, Served};
 use crate::fs::{FsError, Kind, access, permits};
 use crate::handle::FileId;
+use crate::peer::Protection;
 use crate::shared::Shared;
 use crate::state::file::Keeper;
 use crate::state::interval::Range;
@@ -240,7 +241,11 @@ fn answer(call: &mut Call<'_>, cookie: Netobj<'_>, stat: NlmStats) -> u32 {
 }
 
 fn route(call: &Call<'_>) -> Route {
-    Route { client: call.peer.address.ip(), server: call.peer.local.ip() }
+    Route {
+        client: call.peer.address.ip(),
+        server: call.peer.local.ip(),
+        secured: call.peer.protection != Protection::Plain,
+    }
 }
 
 fn send(call: &mut Call<'_>, put: impl FnOnce(&mut Encoder)) {

@@ -17,4 +17,18 @@ pub struct Peer {
     pub local: SocketAddr,
     /// How to send calls to the client over this connection (callbacks of 4.1); `None` for UDP.
     pub outbox: Option<Arc<Outbox>>,
+    /// What protects what is said.
+    pub protection: Protection,
+}
+
+/// What protects a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Protection {
+    /// Nothing: AUTH_SYS in the clear.
+    #[default]
+    Plain,
+    /// TLS; the client has not shown who it is.
+    Tls,
+    /// TLS; the client has a certificate of an authority that is trusted.
+    MutualTls,
 }

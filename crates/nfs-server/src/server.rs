@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use benchmaster_nfs_proto::mutant;
+use benchmaster_rpc_tls::ServerTls;
 use parking_lot::{MappedRwLockReadGuard, Mutex};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -76,12 +77,17 @@ impl Server {
         if config.durability != Durability::None && config.state.is_none() {
             return Err(ServerError::NoState);
         }
+        if config.require_tls && config.tls.is_none() {
+            return Err(ServerError::NoCertificate);
+        }
+        let tls = config.tls.as_ref().map(ServerTls::new).transpose()?;
         let (exports, identity) = load(&config)?;
         let mailboxes = (0..config.threads.max(1))
             .map(|_| Mailbox::new().map(Arc::new))
             .collect::<io::Result<Vec<_>>>()?;
-        let shared =
-            Arc::new(Shared::new(config, exports, identity, address, portmap_address, Instant::now())?);
+        let mut shared = Shared::new(config, exports, identity, address, portmap_address, Instant::now())?;
+        shared.tls = tls;
+        let shared = Arc::new(shared);
 
         let mut listeners = vec![Listener::new(listener, mailboxes.clone())?];
         let mut sockets = vec![Datagrams::new(socket)?];

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use benchmaster_clock::Clock;
 use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
+use benchmaster_rpc_tls::ServerTls;
 
 use crate::arrivals::Arrivals;
 use crate::callback::Callbacks;
@@ -32,6 +33,8 @@ use crate::wal::Wal;
 pub struct Shared {
     /// Configuration with which the server was started.
     pub config: ServerConfig,
+    /// TLS, where there is a certificate.
+    pub(crate) tls: Option<ServerTls>,
     /// Exported file systems.
     pub exports: Exports,
     /// Clients, sessions, opens, locks and delegations.
@@ -95,6 +98,7 @@ impl Shared {
         started: Instant,
     ) -> io::Result<Self> {
         Ok(Self {
+            tls: None,
             exports,
             state: State::new(&config, identity.boot, started, identity.known_clients),
             callbacks: Callbacks::new(config.lease)?,

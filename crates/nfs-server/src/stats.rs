@@ -47,6 +47,12 @@ pub struct Transport<T = Counter> {
     pub replayed: T,
     /// Repeated requests dropped because the first was in progress.
     pub dropped_duplicates: T,
+    /// TLS sessions begun.
+    pub tls_handshakes: T,
+    /// Those of them that went on from an earlier one.
+    pub tls_resumed: T,
+    /// Handshakes that failed: certificates not accepted, clients that gave up.
+    pub tls_failed: T,
 }
 
 /// Counters of a server.

@@ -41,6 +41,11 @@ pub enum TlsError {
     /// The peer broke the protocol in another way.
     #[error("the peer breaks the TLS protocol: {0}")]
     Protocol(String),
+    /// The server ended the connection behind the handshake.
+    #[error(
+        "the server ends the connection after the handshake, as it does when it does not accept the client's certificate"
+    )]
+    Dropped,
     /// The connection ended in the middle of the handshake.
     #[error("the connection ended during the TLS handshake")]
     Ended,
@@ -88,7 +93,7 @@ impl TlsError {
             Self::Refused(Refusal::Name { .. }) => "use the name in the URL that the certificate has",
             Self::Refused(Refusal::Protocol) => "check that the port is the server's NFS port",
             Self::Refused(_) => "renew the server's certificate",
-            Self::Alert(_) => {
+            Self::Alert(_) | Self::Dropped => {
                 "check the client's certificate (xprtsec=mtls, tls_cert, tls_key) against the server's CA"
             }
             Self::Record | Self::Protocol(_) | Self::Ended => {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use benchmaster_nfs_server::ExportConfig;
 use benchmaster_nfs_server::disk::DiskConfig;
 use benchmaster_nfs_server::inject::Rule;
+use benchmaster_rpc_tls::ServerFiles;
 use benchmaster_units::{ByteSize, TimeSpan};
 use clap::{Args, ValueEnum};
 use log::LevelFilter;
@@ -65,6 +66,12 @@ pub(crate) struct ServeArgs {
     /// What survives when the server is killed or the power goes: changes are logged beside the state file before they are answered
     #[arg(long, value_name = "LEVEL", default_value = "none", requires = "state")]
     pub(crate) durability: KeptThrough,
+    /// Certificate and private key for RPC-with-TLS, as PEM files; with a CA, clients need a certificate of it
+    #[arg(long, value_name = "CERT,KEY[,CA]", value_parser = tls_files)]
+    pub(crate) tls: Option<ServerFiles>,
+    /// Serve only clients that use TLS
+    #[arg(long, requires = "tls")]
+    pub(crate) require_tls: bool,
     /// Threads [default: one per CPU]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
@@ -116,4 +123,13 @@ pub(crate) struct ServeArgs {
     /// What to log on standard error: off, error, warn, info, debug, trace
     #[arg(long, value_name = "LEVEL", default_value = "warn", value_parser = log_level)]
     pub(crate) log: LevelFilter,
+}
+
+/// Two or three files.
+fn tls_files(text: &str) -> Result<ServerFiles, String> {
+    match text.split(',').collect::<Vec<_>>()[..] {
+        [cert, key] => Ok(ServerFiles { cert: cert.into(), key: key.into(), ca: None }),
+        [cert, key, ca] => Ok(ServerFiles { cert: cert.into(), key: key.into(), ca: Some(ca.into()) }),
+        _ => Err("write two or three files: server.pem,server.key or server.pem,server.key,ca.pem".into()),
+    }
 }

@@ -96,6 +96,8 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
         root_squash: args.root_squash,
         nagle: args.nagle,
         udp: args.udp || remote.is_none(),
+        tls: args.tls.clone(),
+        require_tls: args.require_tls,
         memory: defaults.memory,
     })
 }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use benchmaster_nfs_proto::v2::Nfsstat2;
 use benchmaster_nfs_proto::v3::Nfsstat3;
 use benchmaster_nfs_proto::v4::Nfsstat4;
+use benchmaster_rpc_tls::ClientTls;
 
 use super::MountError;
 use crate::cache::Lock;
@@ -382,17 +383,17 @@ impl Client {
         reactor: &Reactor,
         counters: &Rc<Counters>,
         options: &MountOptions,
-        addresses: &[SocketAddr],
+        (addresses, tls): (&[SocketAddr], Option<&ClientTls>),
         identity: &str,
     ) -> Result<Self, MountError> {
         match options.version {
             Version::V2 => {
-                let connect = stateless(options, addresses, identity);
+                let connect = v3::Connect { tls: tls.cloned(), ..stateless(options, addresses, identity) };
                 let client = v2::Client::connect(reactor, counters, &connect).await;
                 client.map(Self::V2).map_err(|error| refused(options, error))
             }
             Version::V3 => {
-                let connect = stateless(options, addresses, identity);
+                let connect = v3::Connect { tls: tls.cloned(), ..stateless(options, addresses, identity) };
                 let client = v3::Client::connect(reactor, counters, &connect).await;
                 client.map(Self::V3).map_err(|error| refused(options, error))
             }
@@ -400,6 +401,7 @@ impl Client {
                 let mut failure = MountError::connect(options, io::Error::other("the server has no address"));
                 for address in addresses {
                     let connect = stateful(reactor, options, *address, identity);
+                    let connect = v4::Connect { tls: tls.cloned(), ..connect };
                     match v4::Client::connect(reactor, counters, &connect).await {
                         Ok(client) => return Ok(Self::V4(client)),
                         Err(v4::ConnectError::Connection { source, .. }) => {
@@ -432,6 +434,7 @@ fn stateless(options: &MountOptions, addresses: &[SocketAddr], identity: &str) -
         mount_port: options.mount_port,
         lock_port: None,
         export: options.export.clone(),
+        tls: None,
         connections: options.connections,
         nagle: options.nagle,
         read_size: options.read_size,
@@ -471,6 +474,7 @@ fn stateful(reactor: &Reactor, options: &MountOptions, address: SocketAddr, iden
         append_to_locks: options.append_to_locks,
         delay: delay(options),
         lease_fraction: 2.0 / 3.0,
+        tls: None,
     }
 }
 

@@ -3,6 +3,8 @@
 use std::io;
 
 use benchmaster_nfs_proto::mount::Mountstat3;
+use benchmaster_nfs_proto::rpc::AuthStat;
+use benchmaster_rpc_tls::TlsError;
 
 use crate::error::NfsError;
 use crate::options::{MountOptions, OptionError};
@@ -32,6 +34,16 @@ pub enum MountError {
         /// What the user can do about it.
         fix: &'static str,
     },
+    /// Server and client do not come to a TLS session; nothing was sent without it.
+    #[error("NFS server {server} cannot be reached over TLS: {error}; {fix}")]
+    Tls {
+        /// Host and port of the server.
+        server: String,
+        /// Cause.
+        error: TlsError,
+        /// What the user can do about it.
+        fix: &'static str,
+    },
     /// The server, or something on the way to the export, said no.
     #[error("{export} of NFS server {server} cannot be mounted with version {version}: {error}; {fix}")]
     Refused {
@@ -51,6 +63,9 @@ pub enum MountError {
 impl MountError {
     /// No connection to a server.
     pub(crate) fn connect(options: &MountOptions, error: io::Error) -> Self {
+        if let Some(error) = TlsError::of(&error) {
+            return Self::tls(options, error.clone());
+        }
         let fix = match error.kind() {
             io::ErrorKind::ConnectionRefused => {
                 "start the server, or give its port as nfs://server:PORT/export"
@@ -60,6 +75,12 @@ impl MountError {
             _ => "check address and port",
         };
         Self::Connect { server: server(options), error, fix }
+    }
+
+    /// No TLS with a server.
+    pub(crate) fn tls(options: &MountOptions, error: TlsError) -> Self {
+        let fix = error.fix();
+        Self::Tls { server: server(options), error, fix }
     }
 
     /// No place to listen for callbacks (version 4.0).
@@ -73,9 +94,11 @@ impl MountError {
         const WRONG_EXPORT: &str = "check the path of the export: it is what the server calls it";
         const ACCESS: &str = "export it to this host and user, with the option `insecure`";
         const VERSION: &str = "choose a version that the server supports: version=3, 4.0, 4.1, 4.2";
+        const TOO_WEAK: &str = "the server asks for TLS: add xprtsec=tls and tls_ca=FILE";
         const SILENT: &str =
             "the server accepted the connection but does not reply; check that it is an NFS server";
         let fix = match error {
+            NfsError::Rpc(RpcError::Denied(AuthStat::TOOWEAK)) => TOO_WEAK,
             NfsError::Rpc(RpcError::VersionMismatch { .. } | RpcError::ProgramUnavailable(_)) => VERSION,
             NfsError::V4(status) if status.0 == MINOR_VERS_MISMATCH => VERSION,
             NfsError::Rpc(RpcError::Denied(_)) | NfsError::Mount(Mountstat3::ACCES | Mountstat3::PERM) => {

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use benchmaster_units::{ByteSize, TimeSpan};
 
-use super::{AttributeTimes, Cache, MAX_IO, MountOptions, OptionError, ReadaheadRule, RequestList, Throttle};
+use super::{
+    AttributeTimes, Cache, MAX_IO, MountOptions, OptionError, ReadaheadRule, RequestList, Security, Throttle,
+};
 use crate::rpc::Transport;
 use crate::types::{Stability, Version};
 
@@ -13,7 +15,7 @@ type Field =
     (&'static str, fn(&mut MountOptions, &Given<'_>) -> Result<(), OptionError>, fn(&MountOptions) -> String);
 
 /// Options of the URL, in the order in which they are written.
-pub(super) const FIELDS: [Field; 40] = [
+pub(super) const FIELDS: [Field; 44] = [
     ("version", |o, given| given.version().map(|v| o.version = v), |o| o.version.to_string()),
     // Written behind the host.
     ("port", |o, given| given.port().map(|n| o.port = Some(n)), |_| String::new()),
@@ -156,7 +158,16 @@ pub(super) const FIELDS: [Field; 40] = [
         |o, given| given.one_of(&SWITCH).map(|on| o.paging.send_lock = on),
         |o| name_of(&SWITCH, o.paging.send_lock),
     ),
+    ("xprtsec", |o, given| given.one_of(&SECURITIES).map(|v| o.security = v), security),
+    ("tls_ca", |o, given| given.path().map(|p| o.tls_ca = Some(p)), |o| optional(o.tls_ca.as_deref())),
+    ("tls_cert", |o, given| given.path().map(|p| o.tls_cert = Some(p)), |o| optional(o.tls_cert.as_deref())),
+    ("tls_key", |o, given| given.path().map(|p| o.tls_key = Some(p)), |o| optional(o.tls_key.as_deref())),
 ];
+
+/// How connections are protected, as Linux spells it.
+pub(super) fn security(options: &MountOptions) -> String {
+    name_of(&SECURITIES, options.security)
+}
 
 /// The options of [`Paging`].
 pub(super) const PAGING: [&str; 15] = [
@@ -193,6 +204,8 @@ const STABILITIES: [(&str, Stability); 3] =
     [("none", Stability::Unstable), ("data", Stability::Data), ("file", Stability::File)];
 const CACHES: [(&str, Cache); 2] = [("off", Cache::Off), ("linux", Cache::Linux)];
 const TRANSPORTS: [(&str, Transport); 2] = [("tcp", Transport::Tcp), ("udp", Transport::Udp)];
+const SECURITIES: [(&str, Security); 3] =
+    [("none", Security::None), ("tls", Security::Tls), ("mtls", Security::Mtls)];
 const READAHEADS: [(&str, ReadaheadRule); 2] =
     [("6.1", ReadaheadRule::Linux61), ("2.6.32", ReadaheadRule::Linux2632)];
 const THROTTLES: [(&str, Throttle); 2] = [("pace", Throttle::Pace), ("flush", Throttle::Flush)];
@@ -270,6 +283,14 @@ impl Given<'_> {
         let found = values.iter().find(|(name, _)| *name == self.value).map(|(_, value)| *value);
         let names = || values.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         found.ok_or_else(|| self.wrong(format!("one of {}", names())))
+    }
+
+    /// A path that the URL can be written with.
+    fn path(&self) -> Result<String, OptionError> {
+        if self.value.is_empty() || self.value.contains(['&', ',', '#']) {
+            return Err(self.wrong("a path of a file, without `&`, `,` and `#`".into()));
+        }
+        Ok(self.value.to_owned())
     }
 
     fn version(&self) -> Result<Version, OptionError> {

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -14,12 +14,16 @@ use benchmaster_nfs_proto::xdr::XdrError;
 use super::incoming::Incoming;
 use super::outgoing::{DIRECT, Message, Outgoing, Progress};
 use super::pending::{Pending, State};
-use super::{Inner, RpcError, RpcOptions, Transport};
-use crate::counters::Counters;
+use super::stream::Stream;
+use super::{Inner, RpcError, RpcOptions, RpcTls, Transport};
+use benchmaster_rpc_tls::{TlsError, Traffic};
+
+use crate::counters::{Counters, Event};
 use crate::reactor::{EventFlags, Reactor, Registration, Source, Waiters};
 
 mod dial;
 mod receive;
+mod secure;
 
 /// Reads the front of a reply, and puts its data into the buffer given: bytes of the reply, whether they are all, the
 /// buffer. Returns how many bytes of data are still to come.
@@ -59,7 +63,10 @@ pub(super) struct Connection {
     timeout: Duration,
     max_message: usize,
     registration: Registration,
-    fd: RefCell<Option<OwnedFd>>,
+    tls: Option<RpcTls>,
+    stream: RefCell<Option<Stream>>,
+    /// What of the traffic of TLS is counted.
+    counted: Cell<Traffic>,
     link: Cell<Link>,
     generation: Cell<u64>,
     /// When something was last received.
@@ -106,7 +113,9 @@ impl Connection {
             timeout: options.timeout,
             max_message: options.max_message,
             registration: reactor.register(this.clone() as Weak<dyn Source>),
-            fd: RefCell::new(None),
+            tls: options.tls.clone(),
+            stream: RefCell::new(None),
+            counted: Cell::default(),
             link: Cell::new(Link::Down),
             generation: Cell::new(0),
             heard: Cell::new(reactor.now()),
@@ -137,7 +146,11 @@ impl Connection {
     }
 
     pub(super) fn failure(&self) -> RpcError {
-        if self.is_closed() { RpcError::Closed } else { RpcError::TimedOut }
+        if self.is_closed() {
+            return RpcError::Closed;
+        }
+        let insecure = self.error.borrow().as_ref().and_then(TlsError::of).is_some();
+        if insecure { RpcError::Insecure } else { RpcError::TimedOut }
     }
 
     pub(super) fn wire_bytes(&self) -> (u64, u64) {
@@ -253,8 +266,9 @@ impl Connection {
                 return Poll::Ready(());
             }
             self.stamp();
-            let sent =
-                self.with_fd(|fd| self.outgoing.borrow_mut().send_payload(fd, payload, context.waker()));
+            let sent = self.with_stream(|stream| {
+                self.outgoing.borrow_mut().send_payload(stream, payload, context.waker())
+            });
             match sent {
                 Ok(Progress::Done) => {
                     self.mark();
@@ -304,10 +318,25 @@ impl Connection {
         }
     }
 
-    fn with_fd<T>(&self, work: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
-        match &*self.fd.borrow() {
-            Some(fd) => work(fd.as_fd()),
+    fn with_stream<T>(&self, work: impl FnOnce(&mut Stream) -> io::Result<T>) -> io::Result<T> {
+        match &mut *self.stream.borrow_mut() {
+            Some(stream) => work(stream),
             None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Counts what went through TLS since the last time.
+    fn count_traffic(&self) {
+        let traffic = self.stream.borrow().as_ref().and_then(Stream::traffic);
+        let Some(now) = traffic else { return };
+        let before = self.counted.replace(now);
+        for (event, now, before) in [
+            (Event::TlsRecordsSent, now.records_sent, before.records_sent),
+            (Event::TlsRecordsReceived, now.records_received, before.records_received),
+            (Event::TlsBytesSent, now.bytes_sent, before.bytes_sent),
+            (Event::TlsBytesReceived, now.bytes_received, before.bytes_received),
+        ] {
+            self.counters.add(event, now - before);
         }
     }
 
@@ -316,7 +345,8 @@ impl Connection {
             return;
         }
         self.stamp();
-        let flushed = self.with_fd(|fd| self.outgoing.borrow_mut().flush(fd));
+        let flushed = self.with_stream(|stream| self.outgoing.borrow_mut().flush(stream));
+        self.count_traffic();
         match flushed {
             Ok(Progress::Done) => {
                 if self.full.get() && !self.outgoing.borrow().is_waiting() {
@@ -333,7 +363,7 @@ impl Connection {
             return;
         }
         let flags = if wanted { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
-        if let Err(error) = self.with_fd(|fd| self.registration.change(fd, flags)) {
+        if let Err(error) = self.with_stream(|stream| self.registration.change(stream.as_fd(), flags)) {
             self.broken(error);
         }
     }
@@ -348,6 +378,9 @@ impl Connection {
         if self.link.get() != Link::Up {
             return;
         }
+        if TlsError::of(&error).is_some() {
+            self.counters.event(Event::TlsBroken);
+        }
         *self.error.borrow_mut() = Some(error);
         self.take_down(Link::Down);
     }
@@ -359,8 +392,11 @@ impl Connection {
 
     fn take_down(&self, link: Link) {
         // Closing the descriptor takes it out of the reactor.
-        let fd = self.fd.borrow_mut().take();
-        drop(fd);
+        self.count_traffic();
+        let stream = self.stream.borrow_mut().take();
+        if let Some(mut stream) = stream {
+            stream.close();
+        }
         self.full.set(false);
         let mut incoming = self.incoming.borrow_mut();
         self.keep_untaken(&mut incoming);

@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use std::os::fd::BorrowedFd;
 use std::task::Waker;
 
 use benchmaster_nfs_proto::record;
 use benchmaster_nfs_proto::xdr::{Bulk, Encoder};
-use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+
+use super::stream::Stream;
 
 /// Writes a request: called again when it has to be sent again.
 pub(super) type Message<'m> = &'m dyn Fn(&mut Encoder, Bulk<'_>);
@@ -97,7 +96,7 @@ impl Outgoing {
     }
 
     /// Sends what was queued up to a payload that its task has to send.
-    pub(super) fn flush(&mut self, fd: BorrowedFd<'_>) -> io::Result<Progress> {
+    pub(super) fn flush(&mut self, stream: &mut Stream) -> io::Result<Progress> {
         loop {
             let end = self.payload.as_ref().map_or(self.messages.buffer().len(), |payload| payload.at);
             if self.sent >= end {
@@ -105,9 +104,9 @@ impl Outgoing {
                     self.messages.clear();
                     self.sent = 0;
                 }
-                return Ok(Progress::Done);
+                return Ok(if stream.flush()? { Progress::Done } else { Progress::Full });
             }
-            match send(fd, &[IoSlice::new(&self.messages.buffer()[self.sent..end])])? {
+            match stream.send(&[IoSlice::new(&self.messages.buffer()[self.sent..end])])? {
                 None => return Ok(Progress::Full),
                 Some(n) => {
                     self.sent += n;
@@ -120,7 +119,7 @@ impl Outgoing {
     /// Sends the payload under way with what is queued before and after it. When it is done the next task may go on.
     pub(super) fn send_payload(
         &mut self,
-        fd: BorrowedFd<'_>,
+        stream: &mut Stream,
         payload: &[u8],
         waker: &Waker,
     ) -> io::Result<Progress> {
@@ -131,7 +130,7 @@ impl Outgoing {
             let rest = payload.get(under_way.sent..).unwrap_or_default();
             let after = &buffer[under_way.at..];
             let parts = [IoSlice::new(before), IoSlice::new(rest), IoSlice::new(after)];
-            let Some(n) = send(fd, &parts)? else {
+            let Some(n) = stream.send(&parts)? else {
                 under_way.waker = Some(waker.clone());
                 return Ok(Progress::Full);
             };
@@ -172,22 +171,5 @@ impl Outgoing {
         self.writable();
         self.payload = None;
         self.queue.drain(..).for_each(Waker::wake);
-    }
-}
-
-/// Sends; `None` when the socket is full.
-fn send(fd: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
-    loop {
-        match sendmsg(
-            fd,
-            parts,
-            &mut SendAncillaryBuffer::default(),
-            SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
-        ) {
-            Ok(n) => return Ok(Some(n)),
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
     }
 }

@@ -92,6 +92,10 @@ pub(super) fn serve(inner: &Rc<Inner>) -> io::Result<()> {
         inner.rpc.set_handler(handler);
         return Ok(());
     }
+    if inner.options.tls.is_some() {
+        // RFC 9289 §5.1.1 knows only calls within the session.
+        return Ok(());
+    }
     let ours = inner.rpc.local_address(0).map_or_else(|| [0, 0, 0, 0].into(), |address| address.ip());
     let (server, ours) = (inner.options.address, SocketAddr::new(ours, 0));
     let listener = CallbackListener::new(&inner.reactor, server, ours, handler)?;

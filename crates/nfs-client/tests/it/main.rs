@@ -17,6 +17,7 @@ mod mount_faults;
 mod paging;
 mod reactor;
 mod rpc;
+mod tls;
 mod v2;
 mod v3;
 mod v3_allocation;

@@ -28,6 +28,7 @@ fn options(address: SocketAddr) -> RpcOptions {
         resend_on_live_connection: true,
         max_message: (1 << 20) + 4096,
         credential: Vec::new(),
+        tls: None,
     }
 }
 

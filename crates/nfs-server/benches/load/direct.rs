@@ -63,7 +63,13 @@ fn thread(server: &Server, mut prepared: Prepared, start: &Barrier, stop: &Atomi
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 700));
     // As if it had come on the connection that made it ready.
     let connection = ConnectionId(prepared.stream.local_addr()?.port().into());
-    let peer = Peer { connection, address, local: server.address(), outbox: Some(Arc::default()) };
+    let peer = Peer {
+        connection,
+        address,
+        local: server.address(),
+        outbox: Some(Arc::default()),
+        protection: Default::default(),
+    };
     let shared = server.shared();
     let (mut conversation, mut reply, mut calls) = (Conversation::default(), Reply::new(), Encoder::new());
     start.wait();

@@ -1,13 +1,12 @@
 //! A TCP connection: its input cut into records, and its output.
 
 use std::io::IoSliceMut;
-use std::net::TcpStream;
 
 use benchmaster_nfs_proto::record::{self, Joiner, Scan};
 use rustix::event::epoll::EventFlags;
-use rustix::io::Errno;
 
 use super::output::Output;
+use super::stream::Stream;
 use crate::dispatch::Conversation;
 use crate::peer::Peer;
 use crate::reply::Reply;
@@ -22,7 +21,7 @@ const PEEK: usize = 4 << 10;
 
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) socket: TcpStream,
+    pub(super) stream: Stream,
     pub(super) peer: Peer,
     pub(super) conversation: Conversation,
     pub(super) input: Input,
@@ -90,6 +89,8 @@ pub(super) enum Control {
     Continue,
     /// Keep the rest for later: the client does not read its replies, or others must have their turn.
     Pause,
+    /// TLS follows: whatever else has come in the clear is not looked at (RFC 9289 §5.1.1).
+    StartTls,
     /// Close the connection.
     Close,
 }
@@ -135,25 +136,23 @@ impl Input {
     }
 
     /// One receive: the rest of the stored record first, what follows into `buffer`.
-    pub(super) fn receive(&mut self, socket: &TcpStream, buffer: &mut [u8]) -> Received {
+    pub(super) fn receive(&mut self, stream: &mut Stream, buffer: &mut [u8]) -> Received {
         let wanted = if self.filled > 0 && self.joiner.is_none() { self.make_room() } else { 0 };
         let peek = PEEK.min(buffer.len());
         let room = &mut self.storage[self.filled..self.filled + wanted];
-        let taken = match wanted {
-            0 if self.large => rustix::io::read(socket, &mut buffer[..peek]),
-            0 => rustix::io::read(socket, &mut *buffer),
-            _ if self.large => rustix::io::read(socket, room),
-            _ => rustix::io::readv(socket, &mut [IoSliceMut::new(room), IoSliceMut::new(buffer)]),
+        let received = match wanted {
+            0 if self.large => stream.receive(&mut [IoSliceMut::new(&mut buffer[..peek])]),
+            0 => stream.receive(&mut [IoSliceMut::new(buffer)]),
+            _ if self.large => stream.receive(&mut [IoSliceMut::new(room)]),
+            _ => stream.receive(&mut [IoSliceMut::new(room), IoSliceMut::new(buffer)]),
         };
-        match taken {
-            Ok(0) => Received::End,
-            Ok(taken) => {
+        match received {
+            Received::Bytes(taken) => {
                 let stored = taken.min(wanted);
                 self.filled += stored;
                 Received::Bytes(taken - stored)
             }
-            Err(Errno::AGAIN | Errno::INTR) => Received::Blocked,
-            Err(_) => Received::Broken,
+            other => other,
         }
     }
 
@@ -267,6 +266,9 @@ impl Input {
 
     /// Stops within `data`: keeps it for later, unless the connection is to be closed.
     fn leave(&mut self, control: Control, data: &[u8], spare: &mut Vec<u8>) -> Control {
+        if control == Control::StartTls && !data.is_empty() {
+            return Control::Close;
+        }
         if control == Control::Pause && !data.is_empty() {
             self.store(data, 0, spare);
             self.paused = true;

@@ -1,12 +1,9 @@
 //! Replies on their way into a socket.
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
-use std::os::fd::AsFd;
+use std::io::{self, IoSlice};
 
-use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
-
+use super::stream::Stream;
 use crate::reply::Reply;
 
 /// Most pieces of one send (IOV_MAX).
@@ -43,22 +40,22 @@ impl Output {
     }
 
     /// Sends `reply`, or queues what the socket does not take; `reply` is empty afterwards.
-    pub(super) fn send(&mut self, socket: impl AsFd, reply: &mut Reply) -> Flushed {
+    pub(super) fn send(&mut self, stream: &mut Stream, reply: &mut Reply) -> Flushed {
         if reply.is_empty() {
-            return self.flush(socket);
+            return self.flush(stream);
         }
         if !self.is_empty() {
             self.queue(std::mem::take(reply), 0);
-            return self.flush(socket);
+            return self.flush(stream);
         }
         let len = reply.len();
         let mut sent = 0;
-        match send_from(&socket, reply, &mut sent) {
-            Ok(()) => {
+        match send_from(stream, reply, &mut sent) {
+            Ok(true) => {
                 reply.clear();
                 Flushed::All
             }
-            Err(Errno::AGAIN) => {
+            Ok(false) => {
                 let rest = std::mem::take(reply);
                 debug_assert!(sent < len);
                 self.queue(rest, sent);
@@ -80,26 +77,30 @@ impl Output {
     }
 
     /// Sends what waits.
-    pub(super) fn flush(&mut self, socket: impl AsFd) -> Flushed {
+    pub(super) fn flush(&mut self, stream: &mut Stream) -> Flushed {
         while let Some(first) = self.queue.front() {
             let before = self.sent;
-            let outcome = send_from(&socket, first, &mut self.sent);
+            let outcome = send_from(stream, first, &mut self.sent);
             self.bytes -= self.sent - before;
             match outcome {
-                Ok(()) => {
+                Ok(true) => {
                     self.queue.pop_front();
                     self.sent = 0;
                 }
-                Err(Errno::AGAIN) => return Flushed::Blocked,
+                Ok(false) => return Flushed::Blocked,
                 Err(_) => return Flushed::Broken,
             }
         }
-        Flushed::All
+        match stream.flush() {
+            Ok(true) => Flushed::All,
+            Ok(false) => Flushed::Blocked,
+            Err(_) => Flushed::Broken,
+        }
     }
 }
 
-/// Sends the bytes of `reply` from `*sent` on, in as few calls as it takes.
-fn send_from(socket: impl AsFd, reply: &Reply, sent: &mut usize) -> Result<(), Errno> {
+/// Sends the bytes of `reply` from `*sent` on, in as few calls as it takes; `false`: there is no room for all of them.
+fn send_from(stream: &mut Stream, reply: &Reply, sent: &mut usize) -> io::Result<bool> {
     let len = reply.len();
     while *sent < len {
         let mut pieces: smallvec::SmallVec<[IoSlice<'_>; 64]> = smallvec::SmallVec::new();
@@ -107,11 +108,10 @@ fn send_from(socket: impl AsFd, reply: &Reply, sent: &mut usize) -> Result<(), E
             pieces.push(IoSlice::new(piece));
             pieces.len() < MOST_PIECES
         });
-        match sendmsg(&socket, &pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL) {
-            Ok(taken) => *sent += taken,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
+        match stream.send(&pieces)? {
+            Some(taken) => *sent += taken,
+            None => return Ok(false),
         }
     }
-    Ok(())
+    Ok(true)
 }

@@ -16,12 +16,13 @@ use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use super::connection::{Connection, Control, Holding, Input, Received};
 use super::delayed::{DelayedReplies, Destination};
 use super::output::{Flushed, Output};
+use super::stream::Stream;
 use super::{Datagrams, Listener};
 use crate::dispatch::{self, Conversation, Disposition, LOOK_AGAIN, WAIT_AT_MOST};
 use crate::mailbox::{Mailbox, Message};
 use crate::moment::Moment;
 use crate::outbox::Outbox;
-use crate::peer::Peer;
+use crate::peer::{Peer, Protection};
 use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::state::ConnectionId;
@@ -219,8 +220,8 @@ impl Worker {
         loop {
             let connections = self.connections.iter_mut().filter_map(|place| place.connection.as_mut());
             let blocked =
-                connections.filter(|connection| !connection.output.is_empty()).fold(0, |n, connection| {
-                    n + usize::from(connection.output.flush(&connection.socket) == Flushed::Blocked)
+                connections.filter(|connection| connection.is_sending()).fold(0, |n, connection| {
+                    n + usize::from(connection.output.flush(&mut connection.stream) == Flushed::Blocked)
                 });
             if blocked == 0 || Instant::now() >= deadline {
                 break;
@@ -263,8 +264,8 @@ impl Worker {
         let outbox = Some(Arc::new(Outbox::new(Arc::clone(&self.mailbox), token)));
         let connection = ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed));
         place.connection = Some(Box::new(Connection {
-            socket,
-            peer: Peer { connection, address, local, outbox },
+            stream: Stream::new(socket),
+            peer: Peer { connection, address, local, outbox, protection: Protection::Plain },
             conversation: Conversation::default(),
             input: Input::default(),
             output: Output::default(),
@@ -307,7 +308,7 @@ impl Worker {
         // Reset, or closed in both directions: what is not sent yet has no reader.
         let mut open = !flags.intersects(EventFlags::HUP | EventFlags::ERR);
         if open && flags.contains(EventFlags::OUT) {
-            open = connection.output.flush(&connection.socket) != Flushed::Broken;
+            open = connection.output.flush(&mut connection.stream) != Flushed::Broken;
         }
         if open && connection.calls {
             open = self.send_calls(&mut connection);
@@ -315,7 +316,11 @@ impl Worker {
         if open && connection.input.is_paused() {
             open = self.resume(&mut connection, token);
         }
-        if open && flags.contains(EventFlags::IN) && connection.takes_input() {
+        if open && flags.contains(EventFlags::IN) && !connection.stream.is_open() {
+            open = self.shake(&mut connection);
+        }
+        let readable = flags.contains(EventFlags::IN) || connection.stream.is_readable();
+        if open && readable && connection.takes_input() {
             open = self.receive(&mut connection, token);
         }
         self.put_back(index, connection, open);
@@ -324,7 +329,7 @@ impl Worker {
     /// Takes a connection that was attended to back into the table, or closes it.
     fn put_back(&mut self, index: usize, mut connection: Box<Connection>, open: bool) {
         let done = connection.ended
-            && connection.output.is_empty()
+            && !connection.is_sending()
             && connection.held.is_empty()
             && !connection.input.is_paused();
         if !open || done {
@@ -336,14 +341,15 @@ impl Worker {
             wanted |= EventFlags::IN;
         }
         // A pause to let others have their turn, or one whose reason is over already: nothing else would end it.
-        let resumes = connection.input.is_paused() && !connection.is_full();
-        if !connection.output.is_empty() || resumes {
+        let resumes =
+            !connection.is_full() && (connection.input.is_paused() || connection.stream.is_readable());
+        if (connection.is_sending() && connection.stream.is_open()) || resumes {
             wanted |= EventFlags::OUT;
         }
         let token = token(index as u32, self.connections[index].uses);
         if wanted != connection.watched {
             let data = EventData::new_u64(token);
-            if epoll::modify(&self.epoll, &connection.socket, data, wanted).is_err() {
+            if epoll::modify(&self.epoll, &connection.stream, data, wanted).is_err() {
                 self.bury(index, connection);
                 return;
             }
@@ -355,12 +361,21 @@ impl Worker {
     /// One receive and all it brings. `false`: the connection is to be closed.
     fn receive(&mut self, connection: &mut Connection, token: u64) -> bool {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let received = connection.input.receive(&connection.socket, &mut buffer);
-        let open = match received {
+        let mut open = self.receive_once(connection, token, &mut buffer);
+        // Records that came together.
+        while open && connection.takes_input() && connection.stream.is_readable() {
+            open = self.receive_once(connection, token, &mut buffer);
+        }
+        self.buffer = buffer;
+        open
+    }
+
+    fn receive_once(&mut self, connection: &mut Connection, token: u64, buffer: &mut [u8]) -> bool {
+        match connection.input.receive(&mut connection.stream, buffer) {
             Received::Bytes(len) => {
                 let mut open = self.process(connection, token, &buffer[..len]);
                 if open && connection.takes_input() && connection.input.is_large_begun() {
-                    open = match connection.input.receive(&connection.socket, &mut []) {
+                    open = match connection.input.receive(&mut connection.stream, &mut []) {
                         Received::Bytes(_) => self.process(connection, token, &[]),
                         // The next event will tell again.
                         Received::Blocked | Received::End => true,
@@ -375,9 +390,26 @@ impl Worker {
                 true
             }
             Received::Broken => false,
-        };
-        self.buffer = buffer;
-        open
+        }
+    }
+
+    /// Goes on with the handshake of TLS. `false`: the connection is to be closed.
+    fn shake(&mut self, connection: &mut Connection) -> bool {
+        let transport = &self.shared.statistics.transport;
+        match connection.stream.shake(&mut self.buffer) {
+            Ok(None) => true,
+            Ok(Some((protection, resumed))) => {
+                connection.peer.protection = protection;
+                transport.tls_handshakes.add(1);
+                transport.tls_resumed.add(u64::from(resumed));
+                connection.output.flush(&mut connection.stream) != Flushed::Broken
+            }
+            Err(error) => {
+                transport.tls_failed.add(1);
+                log::warn!("no TLS with {}: {error}", connection.peer.address);
+                false
+            }
+        }
     }
 
     /// Goes on with records that were left when the client did not read its replies.
@@ -386,7 +418,7 @@ impl Worker {
     }
 
     fn process(&mut self, connection: &mut Connection, token: u64, data: &[u8]) -> bool {
-        let Connection { socket, peer, conversation, input, output, held, round, .. } = connection;
+        let Connection { stream, peer, conversation, input, output, held, round, .. } = connection;
         let now = Moment::now();
         self.shared.arrivals.note(round, peer.connection, peer.address);
         let limit = self.shared.config.max_io as usize + RECORD_SPARE;
@@ -429,6 +461,10 @@ impl Worker {
                     self.waiting.push_back(Waiting { due, until, token, message: message.to_vec() });
                     conversation.may_wait = self.waiting.len() < MOST_WAITING;
                 }
+                Disposition::StartTls => {
+                    record::end(&mut self.reply.encoder, mark);
+                    return Control::StartTls;
+                }
                 Disposition::Disconnect => {
                     self.reply.rollback(mark);
                     return Control::Close;
@@ -441,7 +477,7 @@ impl Worker {
                     self.reply.clear();
                     return Control::Close;
                 }
-                if output.send(&*socket, &mut self.reply) == Flushed::Broken {
+                if output.send(stream, &mut self.reply) == Flushed::Broken {
                     return Control::Close;
                 }
             }
@@ -459,7 +495,13 @@ impl Worker {
             self.reply.clear();
             return false;
         }
-        output.send(&*socket, &mut self.reply) != Flushed::Broken && control != Control::Close
+        match (output.send(stream, &mut self.reply), control, &self.shared.tls) {
+            (Flushed::Broken, ..) | (_, Control::Close, _) => false,
+            // The answer to the probe is the last thing in the clear, and nothing waits behind it.
+            (Flushed::All, Control::StartTls, Some(tls)) => stream.start_tls(tls).is_ok(),
+            (_, Control::StartTls, _) => false,
+            _ => true,
+        }
     }
 
     fn send_outbox(&mut self, token: u64) {
@@ -480,7 +522,7 @@ impl Worker {
             self.reply.encoder.raw(&call);
             record::end(&mut self.reply.encoder, mark);
         }
-        connection.output.send(&connection.socket, &mut self.reply) != Flushed::Broken
+        connection.output.send(&mut connection.stream, &mut self.reply) != Flushed::Broken
     }
 
     fn datagrams(&mut self, index: usize) {
@@ -491,7 +533,8 @@ impl Worker {
             let Some((len, address)) = socket.receive(&mut buffer) else { break };
             self.shared.statistics.transport.datagrams.add(1);
             let connection = ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed));
-            let peer = Peer { connection, address, local: socket.local, outbox: None };
+            let protection = Protection::Plain;
+            let peer = Peer { connection, address, local: socket.local, outbox: None, protection };
             let now = Moment::now();
             let handled = dispatch::handle(
                 &self.shared,
@@ -523,6 +566,11 @@ impl Connection {
     /// Whether a client has so many replies before it that it must read some first.
     fn is_full(&self) -> bool {
         self.output.len() > MOST_UNREAD || self.held.is_full()
+    }
+
+    /// Whether something waits for room in the socket.
+    fn is_sending(&self) -> bool {
+        !self.output.is_empty() || self.stream.is_sending()
     }
 
     /// Whether more is received from the client now.

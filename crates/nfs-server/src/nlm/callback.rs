@@ -129,6 +129,10 @@ impl LockCallbacks {
     }
 
     fn enqueue(&self, host: Route, job: Job) {
+        if host.secured {
+            // It finds the lock granted when it asks again.
+            return;
+        }
         let mut work = self.inner.work.lock();
         if let Some(jobs) = work.hosts.get_mut(&host) {
             if jobs.len() < MOST_JOBS {
@@ -425,7 +429,7 @@ mod tests {
         NlmWaiter {
             lock: NlmLock { file, owner, range, exclusive: true },
             version,
-            route: Route { client: HERE, server: HERE },
+            route: Route { client: HERE, server: HERE, secured: false },
             handle: b"handle"[..].into(),
             cookie: b"cookie"[..].into(),
         }
@@ -491,7 +495,12 @@ mod tests {
         let callbacks = callbacks(port);
         let mut e = Encoder::new();
         e.put(&Res { cookie: "abc".into(), stat: NlmStats::BLOCKED });
-        callbacks.message(Route { client: HERE, server: HERE }, 4, Proc::LOCK_RES, e.buffer());
+        callbacks.message(
+            Route { client: HERE, server: HERE, secured: false },
+            4,
+            Proc::LOCK_RES,
+            e.buffer(),
+        );
         let call = told.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(call, (4, Proc::LOCK_RES, e.buffer().to_vec()));
     }

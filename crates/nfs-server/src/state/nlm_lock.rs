@@ -60,4 +60,6 @@ pub struct Route {
     pub client: IpAddr,
     /// The server's; unspecified where it is not known.
     pub server: IpAddr,
+    /// The client came over TLS: it is not called, as that would be in the clear.
+    pub secured: bool,
 }

@@ -8,6 +8,7 @@ use benchmaster_nfs_proto::v4::{
 };
 
 use super::{Compound, Failure, OpResult};
+use crate::peer::{Peer, Protection};
 use crate::state::ClientId;
 use crate::state::client::{CallbackTarget, ClidInUse, Principal, SetClientId};
 
@@ -21,7 +22,7 @@ pub(crate) fn setclientid(c: &mut Compound<'_>, args: SetclientidArgs<'_>) -> Op
         ident: args.callback_ident,
         netid: kept(location.r_netid.0),
         universal: kept(location.r_addr.0),
-        address: callback_address(&location, c.peer.address),
+        address: callback_address(&location, c.peer),
     };
     let (verifier, owner, host) =
         (args.client.verifier, args.client.id.0, c.peer.address.ip().to_canonical());
@@ -66,16 +67,18 @@ pub(crate) fn renew(c: &mut Compound<'_>, args: RenewArgs) -> OpResult {
 }
 
 /// Where the server will connect to: only to the address that the client comes from, so that it cannot be made to
-/// connect to others. Port 0 is no address: clients that take no callbacks give it.
-fn callback_address(location: &Netaddr4<'_>, peer: SocketAddr) -> Option<SocketAddr> {
+/// connect to others. Port 0 is no address: clients that take no callbacks give it. A client that came over TLS is not
+/// called: the connection would be another one, in the clear, and RFC 9289 §5.1.1 knows only calls within the session.
+fn callback_address(location: &Netaddr4<'_>, peer: &Peer) -> Option<SocketAddr> {
     let UniversalAddress(address) = UniversalAddress::from_bytes(location.r_addr.0).ok()?;
     let family = match location.r_netid.0 {
         b"tcp" => address.is_ipv4(),
         b"tcp6" => address.is_ipv6(),
         _ => false,
     };
-    let own = address.ip().to_canonical() == peer.ip().to_canonical();
-    (family && own && address.port() != 0).then_some(address)
+    let own = address.ip().to_canonical() == peer.address.ip().to_canonical();
+    let plain = peer.protection == Protection::Plain;
+    (family && own && plain && address.port() != 0).then_some(address)
 }
 
 #[cfg(test)]
@@ -148,9 +151,16 @@ mod tests {
             ("tcp", "10.0.0.7.0.0", "10.0.0.7:700", None),
             ("udp", "10.0.0.7.8.1", "10.0.0.7:700", None),
         ];
+        let server = server(ServerConfig::default());
+        let client = Client::new(&server, 0, 1);
         for (netid, universal, peer, expected) in cases {
             let location = Netaddr4 { r_netid: netid.into(), r_addr: universal.into() };
-            let address = callback_address(&location, peer.parse().unwrap());
+            let address: SocketAddr = peer.parse().unwrap();
+            for protection in [Protection::Tls, Protection::MutualTls] {
+                let secured = Peer { address, protection, ..client.peer.clone() };
+                assert_eq!(callback_address(&location, &secured), None, "not in the clear");
+            }
+            let address = callback_address(&location, &Peer { address, ..client.peer.clone() });
             assert_eq!(
                 address,
                 expected.map(|text| text.parse().unwrap()),

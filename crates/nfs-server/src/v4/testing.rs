@@ -73,6 +73,7 @@ impl<'s> Client<'s> {
                 address,
                 local: server.address,
                 outbox: Some(Arc::new(Outbox::default())),
+                protection: Default::default(),
             },
             who: Credentials::root(),
             minor,

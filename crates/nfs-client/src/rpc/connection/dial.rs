@@ -17,6 +17,7 @@ use crate::counters::Event;
 use crate::reactor::{EventFlags, Reactor};
 use crate::rpc::outgoing::Message;
 use crate::rpc::pending::State;
+use crate::rpc::stream::Stream;
 use crate::rpc::{LEAST_TO_CONNECT, Transport};
 
 /// Pause before the second attempt in a row; doubled for each further one.
@@ -108,9 +109,21 @@ impl Connection {
         if self.is_closed() {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        self.registration.change(std::os::fd::AsFd::as_fd(&fd), EventFlags::IN)?;
+        let stream = match &self.tls {
+            None => Stream::Plain(fd),
+            Some(tls) => {
+                let session = self.secure(&fd, tls).await?;
+                if self.is_closed() {
+                    return Err(io::ErrorKind::NotConnected.into());
+                }
+                Stream::Tls(fd, Box::new(session))
+            }
+        };
+        self.registration.change(std::os::fd::AsFd::as_fd(&stream), EventFlags::IN)?;
         self.incoming.borrow_mut().clear();
-        *self.fd.borrow_mut() = Some(fd);
+        self.counted.take();
+        *self.stream.borrow_mut() = Some(stream);
+        *self.error.borrow_mut() = None;
         let generation = self.generation.get() + 1;
         self.generation.set(generation);
         self.counters.event(if generation == 1 { Event::Connect } else { Event::Reconnect });
@@ -163,7 +176,7 @@ impl Connection {
 
     /// Our address.
     pub(in crate::rpc) fn local_address(&self) -> Option<SocketAddr> {
-        self.with_fd(|fd| Ok(rustix::net::getsockname(fd)?)).ok()?.try_into().ok()
+        self.with_stream(|stream| Ok(rustix::net::getsockname(stream)?)).ok()?.try_into().ok()
     }
 
     /// Sends a request as one datagram; returns its length. One that does not leave is sent again as a lost one is.
@@ -173,7 +186,7 @@ impl Connection {
         if let Some(entry) = self.pending.borrow_mut().get(xid) {
             entry.sent = Some(self.reactor.now());
         }
-        if let Ok(n) = self.with_fd(|fd| Ok(send(fd, e.buffer(), SendFlags::DONTWAIT)?)) {
+        if let Ok(n) = self.with_stream(|stream| Ok(send(stream, e.buffer(), SendFlags::DONTWAIT)?)) {
             self.outgoing.borrow_mut().bytes += n as u64;
         }
         e.len()

@@ -1,14 +1,11 @@
 //! Replies and calls of the server, from the socket to whom they are for.
 
 use std::io::{self, IoSliceMut};
-use std::os::fd::BorrowedFd;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use benchmaster_nfs_proto::rpc::CALL;
 use benchmaster_nfs_proto::xdr::XdrError;
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
 
 use super::{Connection, Decode};
 use crate::counters::Event;
@@ -16,6 +13,7 @@ use crate::rpc::Transport;
 use crate::rpc::connection::PendingCall;
 use crate::rpc::incoming::{FRONT, Incoming, LANDING, Landing, Next, Taken};
 use crate::rpc::pending::State;
+use crate::rpc::stream::Stream;
 
 impl Connection {
     /// Takes the reply of a call, if it is here.
@@ -76,6 +74,8 @@ impl Connection {
                 Err(XdrError::Truncated { .. }) | Ok(0) => {
                     incoming.landing = None;
                     self.pending.borrow_mut().lands_no_more(xid);
+                    drop(guard);
+                    self.receive_rest();
                     return Poll::Pending;
                 }
                 Err(error) => {
@@ -104,12 +104,12 @@ impl Connection {
         while landed < len || landing.padding > 0 {
             // What comes behind the data is received at the front of the buffer.
             self.keep_untaken(incoming);
-            let received = self.with_fd(|fd| {
+            let received = self.with_stream(|stream| {
                 let mut parts = [
                     IoSliceMut::new(&mut destination[landed..len]),
                     IoSliceMut::new(&mut incoming.buffer[..landing.padding + FRONT]),
                 ];
-                receive_parts(fd, &mut parts)
+                stream.receive(&mut parts)
             });
             match received {
                 Ok(None) => {
@@ -145,11 +145,30 @@ impl Connection {
         if let Err(error) = cut {
             self.broken(error);
         }
+        self.receive_rest();
         Poll::Ready(Taken::Reply)
     }
 
     /// Receives what is there.
     pub(super) fn receive(&self) {
+        self.receive_once();
+        self.receive_rest();
+        self.count_traffic();
+    }
+
+    /// Receives what TLS has opened already: the socket does not tell of it again. A reply that is to land is left to its
+    /// task.
+    fn receive_rest(&self) {
+        let more = || {
+            let stream = self.stream.borrow();
+            stream.as_ref().is_some_and(Stream::is_readable) && self.incoming.borrow().landing.is_none()
+        };
+        while more() {
+            self.receive_once();
+        }
+    }
+
+    fn receive_once(&self) {
         let mut guard = self.incoming.borrow_mut();
         let incoming = &mut *guard;
         if let Some(landing) = incoming.landing {
@@ -170,13 +189,8 @@ impl Connection {
             _ => room.min(FRONT),
         };
         let end = incoming.end;
-        let received = self.with_fd(|fd| {
-            let place = &mut incoming.buffer[end..end + room];
-            match recv(fd, place, RecvFlags::DONTWAIT) {
-                Ok((n, _)) => Ok(Some(n)),
-                Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-                Err(error) => Err(error.into()),
-            }
+        let received = self.with_stream(|stream| {
+            stream.receive(&mut [IoSliceMut::new(&mut incoming.buffer[end..end + room])])
         });
         let result = match received {
             Ok(None) => Ok(()),
@@ -319,13 +333,4 @@ fn bad(error: XdrError) -> Taken {
 fn kind(bytes: &[u8]) -> Option<(u32, bool)> {
     let word = |at: usize| bytes.get(at..at + 4)?.first_chunk().map(|word| u32::from_be_bytes(*word));
     Some((word(0)?, word(4)? == CALL))
-}
-
-/// Receives into several places; `None` when nothing is there.
-fn receive_parts(fd: BorrowedFd<'_>, parts: &mut [IoSliceMut<'_>]) -> io::Result<Option<usize>> {
-    match rustix::io::readv(fd, parts) {
-        Ok(n) => Ok(Some(n)),
-        Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
 }

@@ -58,7 +58,7 @@ impl Worker {
             if !safe {
                 self.reply.clear();
             }
-            let sent = connection.output.send(&connection.socket, &mut self.reply);
+            let sent = connection.output.send(&mut connection.stream, &mut self.reply);
             let open = safe && sent != Flushed::Broken && handled != Disposition::Disconnect;
             self.put_back(index, connection, open);
         }
@@ -90,7 +90,7 @@ impl Worker {
                         connection.held.remove(&next);
                         self.reply.append(next);
                     }
-                    let sent = connection.output.send(&connection.socket, &mut self.reply);
+                    let sent = connection.output.send(&mut connection.stream, &mut self.reply);
                     self.put_back(index, connection, sent != Flushed::Broken);
                 }
             }

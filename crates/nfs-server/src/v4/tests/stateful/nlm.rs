@@ -25,7 +25,11 @@ fn ask(c: &mut Holder<'_>, lock: NlmLock, wait: bool) -> NlmOutcome {
     let waiter = NlmWaiter {
         lock: lock.clone(),
         version: 4,
-        route: Route { client: Ipv4Addr::LOCALHOST.into(), server: Ipv4Addr::LOCALHOST.into() },
+        route: Route {
+            client: Ipv4Addr::LOCALHOST.into(),
+            server: Ipv4Addr::LOCALHOST.into(),
+            secured: false,
+        },
         handle: [].into(),
         cookie: [].into(),
     };
