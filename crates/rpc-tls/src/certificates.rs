@@ -66,8 +66,12 @@ struct Key {
     pkcs8: Vec<u8>,
 }
 
-/// Names of the files that [`Authority::write_set`] makes.
-const FILES: [&str; 5] = ["ca.pem", "server.pem", "server.key", "client.pem", "client.key"];
+/// Name of the authority's certificate that [`Authority::write_set`] writes.
+pub const CA_FILE: &str = "ca.pem";
+/// Names of the server's certificate and key.
+pub const SERVER_FILES: [&str; 2] = ["server.pem", "server.key"];
+/// Names of the client's.
+pub const CLIENT_FILES: [&str; 2] = ["client.pem", "client.key"];
 
 impl Authority {
     /// A new one, with a new key.
@@ -131,7 +135,8 @@ impl Authority {
         let client = authority.issue(&Maker { common_name: "client", names: &["client"], lifetime })?;
         std::fs::create_dir_all(directory).map_err(|error| TlsError::file(directory, error))?;
         let texts = [authority.certificate(), server.certificate, server.key, client.certificate, client.key];
-        let paths = FILES.map(|name| directory.join(name));
+        let ([cert, key], [client_cert, client_key]) = (SERVER_FILES, CLIENT_FILES);
+        let paths = [CA_FILE, cert, key, client_cert, client_key].map(|name| directory.join(name));
         for (path, text) in paths.iter().zip(texts) {
             write_new(path, &text)?;
         }

@@ -15,7 +15,7 @@ mod record;
 mod session;
 mod spare;
 
-pub use self::certificates::{Authority, Lifetime, Maker, Pem};
+pub use self::certificates::{Authority, CA_FILE, CLIENT_FILES, Lifetime, Maker, Pem, SERVER_FILES};
 pub use self::error::{Refusal, TlsError};
 pub use self::handshake::{Handshake, Step};
 pub use self::identity::{ClientFiles, ClientTls, ServerFiles, ServerTls};

@@ -1,6 +1,7 @@
 //! The runner: carries out a plan in a results directory, run by run, and resumes where it was interrupted.
 
 mod baseline;
+mod certificates;
 mod crew;
 pub mod expect;
 mod hooks;
@@ -182,6 +183,12 @@ pub enum RunError {
     /// The embedded server does not start.
     #[error("the embedded server: {0}")]
     Server(#[from] benchmaster_nfs_server::ServerError),
+    /// Its certificates cannot be made.
+    #[error("the certificates of the embedded server cannot be made: {error}")]
+    Certificates {
+        /// Why not.
+        error: String,
+    },
     /// The relay does not start.
     #[error("the emulated network: {0}")]
     Relay(#[from] benchmaster_netem::relay::RelayError),

@@ -8,12 +8,13 @@ use std::time::Duration;
 use benchmaster_netem::namespace::Namespace;
 use benchmaster_netem::network::NetworkError;
 use benchmaster_netem::relay::{Relay, RelayConfig};
-use benchmaster_nfs_client::options::{MountOptions, NFS_PORT};
+use benchmaster_nfs_client::options::{MountOptions, NFS_PORT, Security};
 use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::results::{NetworkAchieved, NetworkRecord, ServiceRecord};
 use benchmaster_workload::target::{NfsTarget, Target};
 
 use super::RunError;
+use super::certificates::Certificates;
 use super::network::{Networks, Wanted, nanos, relay_record, wanted};
 use benchmaster_study::settings::{SERVER, ServerSettings, Settings, TargetKind};
 
@@ -47,6 +48,8 @@ pub(super) struct Reached {
 #[derive(Debug)]
 struct Embedded {
     settings: ServerSettings,
+    /// What protects its connections, and the certificates made for it.
+    security: (Security, Option<Certificates>),
     /// Whether it can lose what is not stable.
     volatile: bool,
     export: String,
@@ -59,7 +62,7 @@ impl Embedded {
     /// Whether it is the one that a treatment wants.
     fn is_for(&self, settings: &Settings, export: &str, network: Option<usize>) -> bool {
         let same = self.settings == settings.server && self.volatile == settings.cuts_power();
-        same && self.export == export && self.network == network
+        same && self.security.0 == security(settings) && self.export == export && self.network == network
     }
 }
 
@@ -78,7 +81,11 @@ impl Services {
             if embedded { options.to_string().replacen("127.0.0.1", SERVER, 1) } else { options.to_string() };
         let (network, relayed) = self.network(settings)?;
         if embedded {
-            let address = self.server(settings, &options, network)?.address();
+            let embedded = self.server(settings, &options, network)?;
+            if let Some(certificates) = &embedded.security.1 {
+                certificates.give(&mut options);
+            }
+            let address = embedded.server.address();
             (options.host, options.port) = (address.ip().to_string(), Some(address.port()));
         }
         // Files of one user may not be another's to change; servers of different networks have the same address.
@@ -142,13 +149,18 @@ impl Services {
         settings: &Settings,
         options: &MountOptions,
         network: Option<usize>,
-    ) -> Result<&Server, RunError> {
+    ) -> Result<&Embedded, RunError> {
         let export = export_of(options);
         let same = |known: &Embedded| known.is_for(settings, &export, network);
         let index = match self.servers.iter().position(same) {
             Some(index) => index,
             None => {
                 let mut config = config(settings, &export)?;
+                let wired = network.map(|network| self.networks.wired(network).network().server_address());
+                let address = wired.unwrap_or_else(|| config.listen.ip());
+                let certificates = Certificates::make(security(settings), address)?;
+                config.tls = certificates.as_ref().map(Certificates::of_server);
+                config.require_tls = certificates.is_some();
                 let server = match network.map(|network| self.networks.wired(network)) {
                     // Its threads stay in the namespace of the one that starts them.
                     Some(wired) => {
@@ -163,11 +175,12 @@ impl Services {
                 };
                 let (settings, volatile) = (settings.server.clone(), settings.cuts_power());
                 let server = Arc::new(server);
-                self.servers.push(Embedded { settings, volatile, export, network, server });
+                let security = (options.security, certificates);
+                self.servers.push(Embedded { settings, security, volatile, export, network, server });
                 self.servers.len() - 1
             }
         };
-        Ok(&self.servers[index].server)
+        Ok(&self.servers[index])
     }
 
     /// Whether another server is in the lab's network than a treatment wants.
@@ -193,8 +206,14 @@ impl Services {
         config.portmap = Some((address, PORTMAP_PORT).into());
         let server = namespace.run(|| Server::start(config)).map_err(NetworkError::from)??;
         let (volatile, server) = (settings.cuts_power(), Arc::new(server));
-        self.lab =
-            Some(Embedded { settings: settings.server.clone(), volatile, export, network: None, server });
+        self.lab = Some(Embedded {
+            settings: settings.server.clone(),
+            security: (Security::None, None),
+            volatile,
+            export,
+            network: None,
+            server,
+        });
         Ok(())
     }
 
@@ -293,6 +312,12 @@ fn config(settings: &Settings, export: &str) -> Result<ServerConfig, RunError> {
         config.map_err(|(key, problem, _)| RunError::Target { target: format!("server.{key}"), problem })?;
     // It costs copies of data that are not stable.
     Ok(ServerConfig { volatile: settings.cuts_power(), ..config })
+}
+
+/// What protects the connections to the embedded server of a treatment.
+fn security(settings: &Settings) -> Security {
+    let options = settings.target.mount_options("127.0.0.1").ok().flatten();
+    options.map_or(Security::None, |options| options.security)
 }
 
 /// The options of an export; those of the embedded server with its address, but not yet its port.

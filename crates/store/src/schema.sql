@@ -400,6 +400,7 @@ CREATE TABLE rpc_clients (
     slots INTEGER,
     clients INTEGER NOT NULL,
     threads INTEGER,
+    tls TEXT,
     cpu_user_ns INTEGER NOT NULL,
     cpu_system_ns INTEGER NOT NULL
 ) STRICT;

@@ -30,7 +30,8 @@ pub use self::steps::{
 };
 pub(crate) use self::target::alternatives;
 pub use self::target::{
-    MountSettings, OptionText, SCRATCH, SERVER, TargetKind, TargetMistake, TargetSettings, host_of,
+    CERTIFICATES, MountSettings, OptionText, SCRATCH, SERVER, TargetKind, TargetMistake, TargetSettings,
+    host_of,
 };
 
 /// The parameters of one treatment.

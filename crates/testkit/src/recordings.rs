@@ -247,6 +247,7 @@ pub(super) fn rpc(recording: &Recording) -> RpcRecording {
             rsize: 1 << 20,
             wsize: 1 << 20,
             nconnect: 1,
+            tls: None,
             slots: Some(64),
             clients: 2,
             threads: Some(2),

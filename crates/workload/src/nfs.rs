@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use benchmaster_nfs_client::counters::{Event, Snapshot};
 use benchmaster_nfs_client::mount::{self, Mount};
-use benchmaster_nfs_client::options::{Cache, MountOptions, Paging};
+use benchmaster_nfs_client::options::{Cache, MountOptions, Paging, Security};
 use benchmaster_nfs_client::reactor::{EndsBackground, Reactor};
 
 use crate::area::error::AreaError;
@@ -30,6 +30,8 @@ pub(crate) struct Facts {
     pub(crate) write_size: u32,
     /// Session slots that the server granted.
     pub(crate) slots: Option<u32>,
+    /// Cipher suite of TLS, if there is TLS.
+    pub(crate) tls: Option<&'static str>,
 }
 
 /// What is left of a mount.
@@ -52,8 +54,13 @@ pub(crate) async fn unmount(reactor: &Reactor, mount: Mount) -> Left {
         mount::Client::V4(client) => u32::try_from(client.slots().0).ok().filter(|slots| *slots > 0),
         mount::Client::V2(_) | mount::Client::V3(_) => None,
     };
-    let facts = Facts { read_size: limits.max_read, write_size: limits.max_write, slots };
+    let tls = counters.tls().map(|facts| facts.suite);
+    let facts = Facts { read_size: limits.max_read, write_size: limits.max_write, slots, tls };
     let mut problems = Vec::new();
+    // The client sends nothing without TLS where it is asked for; this is the proof with the results.
+    if tls.is_none() && mount.options().security != Security::None {
+        problems.push("TLS was asked for, and there was no TLS session".to_owned());
+    }
     if let Err(error) = mount.unmount().await {
         problems.push(format!("unmounting failed: {error}"));
     }
@@ -298,7 +305,7 @@ impl Jobs<'_> {
         tick: &mut dyn FnMut(),
     ) -> (Result<(), E>, Left) {
         let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
-        let facts = Facts { read_size: 0, write_size: 0, slots: None };
+        let facts = Facts { read_size: 0, write_size: 0, slots: None, tls: None };
         let mut sum = Left { counters: Snapshot::default(), problems: Vec::new(), facts };
         let each = async |mount: &Mount, reactor: &Reactor| {
             let engine = NfsEngine::new(reactor, mount);

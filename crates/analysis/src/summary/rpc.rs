@@ -144,6 +144,9 @@ fn connection(rpc: &RpcRecording) -> String {
     }
     let each = if c.nconnect == 1 { "connection" } else { "connections" };
     text += &format!(", {} {each} per client", c.nconnect);
+    if let Some(suite) = &c.tls {
+        text += &format!(", TLS 1.3 with {suite}");
+    }
     text
 }
 

@@ -15,7 +15,7 @@ type Field =
     (&'static str, fn(&mut MountOptions, &Given<'_>) -> Result<(), OptionError>, fn(&MountOptions) -> String);
 
 /// Options of the URL, in the order in which they are written.
-pub(super) const FIELDS: [Field; 44] = [
+pub(super) const FIELDS: [Field; 45] = [
     ("version", |o, given| given.version().map(|v| o.version = v), |o| o.version.to_string()),
     // Written behind the host.
     ("port", |o, given| given.port().map(|n| o.port = Some(n)), |_| String::new()),
@@ -158,6 +158,8 @@ pub(super) const FIELDS: [Field; 44] = [
         |o, given| given.one_of(&SWITCH).map(|on| o.paging.send_lock = on),
         |o| name_of(&SWITCH, o.paging.send_lock),
     ),
+    // As studies call it; written as the one that it sets.
+    ("security", |o, given| given.one_of(&STUDIES_SECURITY).map(|v| o.security = v), |_| String::new()),
     ("xprtsec", |o, given| given.one_of(&SECURITIES).map(|v| o.security = v), security),
     ("tls_ca", |o, given| given.path().map(|p| o.tls_ca = Some(p)), |o| optional(o.tls_ca.as_deref())),
     ("tls_cert", |o, given| given.path().map(|p| o.tls_cert = Some(p)), |o| optional(o.tls_cert.as_deref())),
@@ -206,6 +208,8 @@ const CACHES: [(&str, Cache); 2] = [("off", Cache::Off), ("linux", Cache::Linux)
 const TRANSPORTS: [(&str, Transport); 2] = [("tcp", Transport::Tcp), ("udp", Transport::Udp)];
 const SECURITIES: [(&str, Security); 3] =
     [("none", Security::None), ("tls", Security::Tls), ("mtls", Security::Mtls)];
+const STUDIES_SECURITY: [(&str, Security); 3] =
+    [("sys", Security::None), ("tls", Security::Tls), ("mtls", Security::Mtls)];
 const READAHEADS: [(&str, ReadaheadRule); 2] =
     [("6.1", ReadaheadRule::Linux61), ("2.6.32", ReadaheadRule::Linux2632)];
 const THROTTLES: [(&str, Throttle); 2] = [("pace", Throttle::Pace), ("flush", Throttle::Flush)];

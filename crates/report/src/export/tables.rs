@@ -30,7 +30,7 @@ pub(super) fn fixed_columns() -> Vec<&'static str> {
                  p99_ns p999_ns max_ns service_p50_ns service_p99_ns service_p999_ns service_max_ns client worker \
                  cpu_user_ns cpu_system_ns stop first_latency_ns first_start_ns last_end_ns check message evidence host \
                  name phase program ops transmissions timeouts bytes_sent bytes_received queue_ns rtt_ns execute_ns \
-                 source url server network delay_ns version rsize wsize nconnect slots clients threads client_cpu_ns \
+                 source url server network delay_ns version rsize wsize nconnect slots tls clients threads client_cpu_ns \
                  server_calls server_cpu_ns jitter_ns bandwidth loss base_rtt_ns lateness_p99_ns packets lost overflowed \
                  agent first_client offset_ns bound_ns exchanges drift spread_ns server_spread_ns stagger_ns reason ticks \
                  late cpu_ns problems sampler metric instance kind time_ns command ended output step succeeded time \
@@ -296,6 +296,7 @@ fn services(results: &StudyResults) -> Table {
         .unsigned("wsize", |row| Some(row.2.connection.wsize))
         .unsigned("nconnect", |row| Some(row.2.connection.nconnect.into()))
         .unsigned("slots", |row| row.2.connection.slots.map(u64::from))
+        .text("tls", |row| row.2.connection.tls.clone())
         .unsigned("clients", |row| Some(row.2.connection.clients.into()))
         .unsigned("threads", |row| row.2.connection.threads.map(u64::from))
         .unsigned("client_cpu_ns", |row| Some(row.2.client_cpu_ns.0 + row.2.client_cpu_ns.1))

@@ -20,7 +20,7 @@ columns! {
     }
     FlowsBaseline { flows, direction, count, throughput, half_width, fairness, retransmissions }
     ServerOperation { protocol, operation, ops, errors, bytes_received, bytes_sent, service_ns }
-    ConnectionFacts { server, version, rsize, wsize, nconnect, slots, clients, threads }
+    ConnectionFacts { server, version, rsize, wsize, nconnect, slots, clients, threads, tls }
     RpcRow { program, operation; counters }
     RpcCounters {
         ops, transmissions, timeouts, bytes_sent, bytes_received, queue_ns, rtt_ns, execute_ns, errors

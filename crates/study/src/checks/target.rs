@@ -1,7 +1,9 @@
 //! Whether the target of a treatment, and the server of an export, can be used.
 
 use crate::file::Reader;
-use crate::settings::{SCRATCH, SERVER, ServerKind, Settings, TargetKind};
+use benchmaster_nfs_client::options::{MountOptions, Security};
+
+use crate::settings::{CERTIFICATES, SCRATCH, SERVER, ServerKind, Settings, TargetKind};
 
 /// Reports what cannot be.
 pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
@@ -95,6 +97,27 @@ fn only_of_exports(reader: &mut Reader<'_>, settings: &Settings) {
     }
 }
 
+/// The embedded server makes the certificates itself, on this host.
+fn certificates(reader: &mut Reader<'_>, settings: &Settings, options: &MountOptions) {
+    let files = [("tls_ca", &options.tls_ca), ("tls_cert", &options.tls_cert), ("tls_key", &options.tls_key)];
+    let given = files.into_iter().find_map(|(name, file)| {
+        let file = file.as_deref().filter(|file| !file.starts_with(CERTIFICATES))?;
+        Some((name, file))
+    });
+    if let Some((name, file)) = given {
+        let key = if settings.target.options.contains_key(name) { name } else { "url" };
+        let message = format!("the embedded server makes its own certificates, and `{file}` is not of them");
+        reader.error(&format!("target.{key}"), message, format!("remove `{name}`"));
+    }
+    if options.security != Security::None && !settings.launcher().is_here() {
+        let key = ["security", "xprtsec"].into_iter().find(|key| settings.target.options.contains_key(key));
+        let message =
+            "clients are on other hosts, and the certificates of the embedded server are made on this one";
+        let help = "start the server by `benchmaster serve --tls CERT,KEY`, and name its CA in `tls_ca`";
+        reader.error(&format!("target.{}", key.unwrap_or("url")), message, help);
+    }
+}
+
 fn export(reader: &mut Reader<'_>, settings: &Settings) {
     let (target, server) = (&settings.target, &settings.server);
     let options = match target.mount_options("127.0.0.1") {
@@ -114,6 +137,10 @@ fn export(reader: &mut Reader<'_>, settings: &Settings) {
     }
     // What serves a lab is looked at with it.
     if settings.lab.is_some() {
+        if options.is_some_and(|options| embedded && options.security != Security::None) {
+            let message = "the embedded server of a lab has no certificates";
+            reader.error("target", message, "remove `security`, or `[lab]`");
+        }
         return;
     }
     match (embedded, server.kind) {
@@ -143,6 +170,9 @@ fn export(reader: &mut Reader<'_>, settings: &Settings) {
                 let port = options.port.or(options.mount_port).unwrap_or_default();
                 let message = format!("the embedded server takes a free port, not port {port}");
                 reader.error(&format!("target.{key}"), message, "remove the port");
+            }
+            if let Some(options) = &options {
+                certificates(reader, settings, options);
             }
             if let Err((key, problem, help)) = server.config("/export") {
                 reader.error(&format!("server.{key}"), problem, help);

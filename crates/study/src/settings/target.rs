@@ -6,7 +6,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use benchmaster_nfs_client::options::{MountOptions, OptionError};
+use benchmaster_nfs_client::options::{MountOptions, OptionError, Security};
+use benchmaster_rpc_tls::{CA_FILE, CLIENT_FILES};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -19,6 +20,9 @@ pub const SCRATCH: &str = "{scratch}";
 
 /// The host of a URL that stands for the embedded server.
 pub const SERVER: &str = "{server}";
+
+/// Stands for the directory of certificates that are made for a session with the embedded server.
+pub const CERTIFICATES: &str = "{certificates}";
 
 /// The file system under test: one of `path`, `mount` and `url`, and with `url` options of the mount, which override those
 /// written in it.
@@ -148,20 +152,23 @@ impl TargetSettings {
     pub fn mount_options(&self, server: &str) -> Result<Option<MountOptions>, TargetMistake> {
         let Some(url) = &self.url else { return Ok(None) };
         if host_of(url) != SERVER {
-            return self.with_options(url).map(Some);
+            return self.with_options(url, |_| {}).map(Some);
         }
-        self.with_options(&url.replacen(SERVER, server, 1)).map(Some).map_err(|mistake| TargetMistake {
-            problem: mistake.problem.replacen(server, SERVER, 1),
-            ..mistake
-        })
+        self.with_options(&url.replacen(SERVER, server, 1), certificates_of_session).map(Some).map_err(
+            |mistake| TargetMistake { problem: mistake.problem.replacen(server, SERVER, 1), ..mistake },
+        )
     }
 
-    /// A URL with the options that override its own.
-    fn with_options(&self, url: &str) -> Result<MountOptions, TargetMistake> {
+    /// A URL with the options that override its own, and what `complete` adds.
+    fn with_options(
+        &self,
+        url: &str,
+        complete: impl FnOnce(&mut MountOptions),
+    ) -> Result<MountOptions, TargetMistake> {
         let parsed = match url.parse::<MountOptions>() {
             Ok(parsed) => parsed,
             // Options beside the URL may put right what does not go together in it.
-            Err(OptionError::Conflict { .. }) if !self.options.is_empty() => {
+            Err(OptionError::Conflict { .. }) => {
                 let (place, query) = url.split_once('?').unwrap_or((url, ""));
                 let mut parsed = place.parse::<MountOptions>().map_err(|error| mistake("url", &error))?;
                 for option in query.split(['&', ',']).filter(|option| !option.is_empty()) {
@@ -176,6 +183,7 @@ impl TargetSettings {
         for (name, value) in &self.options {
             options.set(name, &value.0).map_err(|error| mistake(name, &error))?;
         }
+        complete(&mut options);
         options.check().map_err(|error| {
             let key = match &error {
                 OptionError::Conflict { name, .. } if self.options.contains_key(name) => *name,
@@ -188,6 +196,18 @@ impl TargetSettings {
             mistake(key, &error)
         })?;
         Ok(options)
+    }
+}
+
+/// The embedded server's certificates, where TLS is asked for and no file is given.
+fn certificates_of_session(options: &mut MountOptions) {
+    let file = |name: &str| Some(format!("{CERTIFICATES}/{name}"));
+    if options.security != Security::None {
+        options.tls_ca = options.tls_ca.take().or_else(|| file(CA_FILE));
+    }
+    if options.security == Security::Mtls {
+        options.tls_cert = options.tls_cert.take().or_else(|| file(CLIENT_FILES[0]));
+        options.tls_key = options.tls_key.take().or_else(|| file(CLIENT_FILES[1]));
     }
 }
 
@@ -224,7 +244,7 @@ static KEYS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| ["path", "url", "mount"].into_iter().chain(MountOptions::names()).collect());
 
 /// What the options of a mount mean, for the schema.
-const MEANINGS: [(&str, &str); 40] = [
+const MEANINGS: [(&str, &str); 45] = [
     ("version", "Version of NFS: `\"2\"`, `\"3\"`, `\"4.0\"`, `\"4.1\"`, `\"4.2\"`."),
     ("port", "Port of the NFS service, if not 2049."),
     ("mountport", "Port of the MOUNT service (v2 and v3), if the portmapper is not to be asked."),
@@ -283,6 +303,18 @@ const MEANINGS: [(&str, &str); 40] = [
         "How a write finds an earlier request: `\"hash\"`, or `\"sorted\"` in a list (Linux 2.4).",
     ),
     ("send_lock", "Whether writers and the sending of WRITEs exclude each other (Linux 2.4)."),
+    (
+        "security",
+        "What protects the connections: `\"sys\"` nothing, `\"tls\"` TLS (RFC 9289), `\"mtls\"` TLS in which clients show \
+         certificates, too.",
+    ),
+    ("xprtsec", "The same as Linux' mount spells it: `\"none\"`, `\"tls\"`, `\"mtls\"`."),
+    (
+        "tls_ca",
+        "File with the certificates of the authorities whose servers are trusted (PEM). The embedded server makes its own.",
+    ),
+    ("tls_cert", "File with the clients' certificate (PEM), for `\"mtls\"`."),
+    ("tls_key", "File with its private key (PEM)."),
 ];
 
 impl<'de> Deserialize<'de> for TargetSettings {

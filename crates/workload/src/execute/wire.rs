@@ -130,10 +130,19 @@ fn of_clients(
             slots: clients().filter_map(|client| client.facts.slots).min(),
             clients: u32::try_from(clients().count()).unwrap_or(u32::MAX),
             threads: u32::try_from(threads.len()).ok(),
+            tls: suite(clients().map(|client| client.facts.tls)),
         },
         problems,
     };
     (rpc, parts)
+}
+
+/// The cipher suite of all clients; they differ only where the server was exchanged meanwhile.
+fn suite(clients: impl Iterator<Item = Option<&'static str>>) -> Option<String> {
+    let mut suites: Vec<&str> = clients.collect::<Option<_>>()?;
+    suites.sort_unstable();
+    suites.dedup();
+    (!suites.is_empty()).then(|| suites.join(", "))
 }
 
 fn phase(phase: Phase, counted: &Snapshot) -> RpcPhase {

@@ -141,6 +141,7 @@ fn facts(mount: &NfsMount, clients: u32) -> ConnectionFacts {
         wsize: number("wsize").unwrap_or(0),
         nconnect: u32::try_from(mount.transports.len()).unwrap_or(u32::MAX),
         slots: None,
+        tls: None,
         clients,
         threads: None,
     }
