@@ -1,6 +1,7 @@
 //! The command line.
 
 mod analyze;
+mod certificates;
 mod change;
 mod check;
 mod ci;
@@ -31,6 +32,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use self::value::{prometheus, watch_interval};
 
 pub(crate) use self::analyze::{AnalyzeArgs, ModelArgs, Polynomials, SumsType};
+pub(crate) use self::certificates::CertificatesArgs;
 pub(crate) use self::change::ChangeArgs;
 pub(crate) use self::check::CheckArgs;
 pub(crate) use self::ci::{CiArgs, FailOn, Service};
@@ -122,6 +124,7 @@ pub(crate) enum Command {
     Explore(ExploreArgs),
     Witness(WitnessArgs),
     Serve(ServeArgs),
+    Certificates(CertificatesArgs),
     Wire(WireArgs),
     Probe(ProbeArgs),
     Watch(WatchArgs),
@@ -266,7 +269,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Analyze", &["analyze", "diagnose", "compare", "history", "report", "export", "results"]),
     (
         "Servers, clients and networks",
-        &["check", "serve", "lab", "explore", "witness", "wire", "probe", "agent", "fleet"],
+        &["check", "serve", "certificates", "lab", "explore", "witness", "wire", "probe", "agent", "fleet"],
     ),
     ("Helpers", &["doctor", "import", "workloads", "simulate", "generate", "help"]),
 ];

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Explore(args) => commands::explore::explore(&args),
         Command::Witness(args) => commands::witness::witness(&args),
         Command::Serve(args) => commands::serve::serve(&args),
+        Command::Certificates(args) => commands::certificates::certificates(&args),
         Command::Wire(args) => commands::wire::wire(&args),
         Command::Probe(args) => commands::probe::probe(&args),
         Command::Watch(args) => commands::watch::watch(&args),

@@ -202,7 +202,9 @@ pub fn run<E: Environment>(
         if let Verdict::Fail { came, .. } = &mut verdict
             && gone
         {
-            came.push_str("; after this check it could not be reached any more, and the others were not made");
+            came.push_str(
+                "; after this check it could not be reached any more, and the others were not made",
+            );
         }
         let finding = Finding {
             name: check.name.to_owned(),

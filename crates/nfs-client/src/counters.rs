@@ -95,6 +95,8 @@ events! {
     TlsComputing = "tls-computing-us",
     /// Microseconds from a TCP connection to its TLS session, for all of them together.
     TlsConnecting = "tls-connecting-us",
+    /// Microseconds in which TLS records were encrypted and decrypted.
+    TlsCipher = "tls-cipher-us",
     /// TLS records sent.
     TlsRecordsSent = "tls-records-sent",
     /// TLS records received.

@@ -5,8 +5,8 @@
 //! [`Compound::reply`], and returns `Ok`; on `Err` the loop takes the body back and writes the status alone, unless
 //! [`Failure::keep_body`] says that this status has a body too (LOCK: DENIED).
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_clock::Ticks;
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     ChangeInfo4, CompoundArgs, Nfsstat4, Opnum, PROC_COMPOUND, PROC_NULL, Stateid4, Verifier4,
 };
@@ -328,6 +328,7 @@ fn any_version(stateid: Stateid4) -> Stateid4 {
 /// Change of a directory, seen atomically.
 pub(crate) fn change_info(change: &Changed) -> ChangeInfo4 {
     let (before, after) = (change.before.change, change.after.change);
-    let (before, after) = if is_broken(Mutant::ChangeInfoSwapped) { (after, before) } else { (before, after) };
+    let (before, after) =
+        if is_broken(Mutant::ChangeInfoSwapped) { (after, before) } else { (before, after) };
     ChangeInfo4 { atomic: true, before, after }
 }

@@ -8,7 +8,7 @@ pub(crate) const FRAGMENT: usize = 1 << 14;
 /// Header, and what a cipher suite and padding may add to the plaintext (RFC 8446 §5.2).
 pub(crate) const LARGEST_RECORD: usize = 5 + FRAGMENT + 256;
 /// Records sealed before they are sent, and room for those received at a time: they stay in the cache of a core.
-pub(crate) const RECORDS: usize = 16;
+pub(crate) const RECORDS: usize = 8;
 const LEN: usize = RECORDS * LARGEST_RECORD;
 /// Buffers that a thread keeps.
 const KEPT: usize = 4;

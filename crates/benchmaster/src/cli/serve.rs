@@ -35,6 +35,7 @@ Examples:
   benchmaster serve                                       127.0.0.1:2049, export /export
   mount -t nfs -o vers=4.2 127.0.0.1:/export /mnt         as root, elsewhere on the same host
   mount -t nfs -o vers=3,nolock,port=2049,mountport=2049,mountproto=tcp 127.0.0.1:/export /mnt
+  benchmaster serve --tls tls/server.pem,tls/server.key --require-tls      files of `benchmaster certificates tls`
   benchmaster serve --inject 'READ delay=1ms' --inject 'WRITE drop-reply p=0.001' --seed 7
   benchmaster serve --listen 10.0.0.1 --allow-remote --portmap --export /data:ro --export /scratch:limit=10GiB
 

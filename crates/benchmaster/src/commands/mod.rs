@@ -14,6 +14,7 @@ use crate::output;
 pub(crate) mod agent;
 pub(crate) mod analyze_data;
 pub(crate) mod built_in;
+pub(crate) mod certificates;
 pub(crate) mod check;
 pub(crate) mod ci;
 pub(crate) mod compare;

@@ -51,6 +51,7 @@ mod space;
 #[path = "../../../fleet/tests/support/sshd.rs"]
 mod sshd;
 mod terminal;
+mod tls;
 mod usage;
 mod watch;
 mod wire;

@@ -19,6 +19,7 @@ const COMMANDS: [&str; 25] = [
     "explore",
     "witness",
     "serve",
+    "certificates",
     "wire",
     "probe",
     "watch",

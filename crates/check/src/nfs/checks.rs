@@ -58,7 +58,33 @@ mod v2;
 mod v42;
 
 /// All tables.
-pub(super) const ALL: &[&[Check<Trial>]] = &[names3::NAMES, names3::ATTRIBUTES, names3::READDIR, data3::IO, data3::LIMITS, rpc::RPC, rpc::MOUNT, rpc::PORTMAP, nlm::LIST, v2::NAMES, v2::ATTRIBUTES, v2::IO, names4::LIST, attributes4::LIST, io4::LIST, open4::LIST, lock4::LIST, session4::LIST, compound4::LIST, readdir4::LIST, delegation4::LIST, delegation4::LEASES, v42::SPARSE, v42::COPY, v42::XATTR];
+pub(super) const ALL: &[&[Check<Trial>]] = &[
+    names3::NAMES,
+    names3::ATTRIBUTES,
+    names3::READDIR,
+    data3::IO,
+    data3::LIMITS,
+    rpc::RPC,
+    rpc::MOUNT,
+    rpc::PORTMAP,
+    nlm::LIST,
+    v2::NAMES,
+    v2::ATTRIBUTES,
+    v2::IO,
+    names4::LIST,
+    attributes4::LIST,
+    io4::LIST,
+    open4::LIST,
+    lock4::LIST,
+    session4::LIST,
+    compound4::LIST,
+    readdir4::LIST,
+    delegation4::LIST,
+    delegation4::LEASES,
+    v42::SPARSE,
+    v42::COPY,
+    v42::XATTR,
+];
 
 const ALL_VERSIONS: &[NfsVersion] = NfsVersion::ALL;
 const V2: &[NfsVersion] = &[NfsVersion::V2];

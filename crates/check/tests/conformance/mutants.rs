@@ -1,7 +1,7 @@
 //! Broken rules of the server of this project: the checks must find them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use benchmaster_check::nfs::check;
 use benchmaster_nfs_proto::mutant::{Mutant, break_rule};

@@ -19,6 +19,7 @@ mod server_threads;
 pub(crate) mod slots;
 mod tcp_window;
 mod think_time;
+mod tls;
 mod uneven;
 
 use crate::results::rule::{Comparison, Detector};
@@ -40,6 +41,7 @@ pub(super) const DETECTORS: &[Detector] = &[
     server_service_time::DETECTOR,
     host_processing::DETECTOR,
     think_time::DETECTOR,
+    tls::DETECTOR,
     uneven::DETECTOR,
     laws::DETECTOR,
 ];

@@ -335,6 +335,7 @@ impl Connection {
             (Event::TlsRecordsReceived, now.records_received, before.records_received),
             (Event::TlsBytesSent, now.bytes_sent, before.bytes_sent),
             (Event::TlsBytesReceived, now.bytes_received, before.bytes_received),
+            (Event::TlsCipher, now.cipher_ns / 1000, before.cipher_ns / 1000),
         ] {
             self.counters.add(event, now - before);
         }

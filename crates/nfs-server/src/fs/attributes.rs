@@ -1,10 +1,10 @@
 //! Attributes: reading, setting (chmod(2), chown(2), utimensat(2), truncate(2)), and the time of last access.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use super::data::SIZE_MAX;
 use super::inode::{Inode, SET_GROUP};
 use super::{Attr, Changed, FileSystem, FsError, Node, SetAttr, SetTime, Time, access, permits};
 use crate::cred::Credentials;
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 /// Age at which a time of last access is renewed though nothing changed since: one day (relatime).
 const RELATIME_SECONDS: i64 = 24 * 60 * 60;
@@ -186,7 +186,10 @@ fn may_set(
 ) -> Result<(), FsError> {
     let owner = who.uid == 0 || who.uid == attr.uid;
     let exact = |time| matches!(time, Some(SetTime::To(_)));
-    if (set.mode.is_some() || set.birth.is_some() || exact(set.atime) || exact(set.mtime)) && !owner && !is_broken(Mutant::AnybodySetsModes) {
+    if (set.mode.is_some() || set.birth.is_some() || exact(set.atime) || exact(set.mtime))
+        && !owner
+        && !is_broken(Mutant::AnybodySetsModes)
+    {
         return Err(FsError::NotOwner);
     }
     may_chown(attr, who, set)?;

@@ -1,6 +1,5 @@
 //! Names: looking up, making, linking, removing, listing.
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use super::attributes::may_chown;
 use super::data::{Data, SIZE_MAX};
 use super::directory::Directory;
@@ -12,6 +11,7 @@ use super::{
     PATH_MAX, RemoveKind, Removed, SetAttr, Time, Trouble, access, permits, space,
 };
 use crate::cred::Credentials;
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 /// Rights that changing a directory takes.
 const CHANGE: u32 = access::WRITE | access::EXECUTE;

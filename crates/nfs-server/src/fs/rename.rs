@@ -37,7 +37,11 @@ impl FileSystem {
             let replaced = self.find(who, to, Some(new_name))?;
             // The directory that the move would put below itself, or replace with something in it.
             if from != to && self.is_above(file, to) {
-                return Err(if is_broken(Mutant::MoveBelowItselfExists) { FsError::Exists } else { FsError::Invalid });
+                return Err(if is_broken(Mutant::MoveBelowItselfExists) {
+                    FsError::Exists
+                } else {
+                    FsError::Invalid
+                });
             }
             if from != to && replaced.is_some_and(|replaced| self.is_above(replaced, from)) {
                 let directory = self.attr(file).is_ok_and(|attr| attr.kind == super::Kind::Directory);

@@ -1,9 +1,9 @@
 //! Extended attributes (RFC 8276).
 
-use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use super::extra::Xattr;
 use super::inode::{Body, Inode};
 use super::{Changed, FileSystem, FsError, NAME_MAX, Node, Time, XATTR_SIZE_MAX, XattrSet};
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
 /// Bytes of names and values that one file may have in all.
 const TOTAL_MAX: u64 = 1 << 20;
@@ -35,8 +35,12 @@ impl FileSystem {
         let before = inode.attr(file.ino);
         let old = inode.xattrs().iter().position(|it| *it.name == *name);
         match (how, old) {
-            (XattrSet::Create, Some(_)) if !is_broken(Mutant::XattrCreateReplaces) => return Err(FsError::Exists),
-            (XattrSet::Replace, None) if !is_broken(Mutant::XattrReplaceCreates) => return Err(FsError::NoXattr),
+            (XattrSet::Create, Some(_)) if !is_broken(Mutant::XattrCreateReplaces) => {
+                return Err(FsError::Exists);
+            }
+            (XattrSet::Replace, None) if !is_broken(Mutant::XattrReplaceCreates) => {
+                return Err(FsError::NoXattr);
+            }
             _ => {}
         }
         let extra = inode.extra.get_or_insert_default();

@@ -205,7 +205,11 @@ pub(super) fn check_seqid(minor: u32, current: u32, given: u32) -> Result<(), Nf
     }
     // Zero comes before all others; otherwise less than half the numbers away is earlier.
     let earlier = given == 0 || current.wrapping_sub(given) < 1 << 31;
-    Err(if earlier && !is_broken(Mutant::OldStateidIsBad) { Nfsstat4::OLD_STATEID } else { Nfsstat4::BAD_STATEID })
+    Err(if earlier && !is_broken(Mutant::OldStateidIsBad) {
+        Nfsstat4::OLD_STATEID
+    } else {
+        Nfsstat4::BAD_STATEID
+    })
 }
 
 #[cfg(test)]

@@ -173,7 +173,10 @@ impl Files {
             if stateid != Stateid4::ANONYMOUS && stateid != Stateid4::READ_BYPASS {
                 return Err(Nfsstat4::BAD_STATEID);
             }
-            if (write || stateid == Stateid4::ANONYMOUS) && self.denied(file, write) && !is_broken(Mutant::DenyOpenToAnonymous) {
+            if (write || stateid == Stateid4::ANONYMOUS)
+                && self.denied(file, write)
+                && !is_broken(Mutant::DenyOpenToAnonymous)
+            {
                 return Err(Nfsstat4::LOCKED);
             }
             return Ok(IoRight { client: None, opener: None });
@@ -411,7 +414,10 @@ impl Files {
         };
         let wrong_file =
             file.is_some_and(|file| self.files.get(entry.file).is_some_and(|record| record.id != file));
-        if wrong_file || client.is_some_and(|client| client != entry.client && !is_broken(Mutant::StateidOfAnother)) || entry.v40 != (minor == 0) {
+        if wrong_file
+            || client.is_some_and(|client| client != entry.client && !is_broken(Mutant::StateidOfAnother))
+            || entry.v40 != (minor == 0)
+        {
             return Err(Nfsstat4::BAD_STATEID);
         }
         match &entry.what {

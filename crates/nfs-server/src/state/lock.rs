@@ -118,7 +118,8 @@ impl Files {
         };
         match self.states.get(open_at) {
             Some(Entry { what: What::Open(open), .. })
-                if open.access & if request.write { 2 } else { 1 } != 0 || is_broken(Mutant::LockByReader) => {}
+                if open.access & if request.write { 2 } else { 1 } != 0
+                    || is_broken(Mutant::LockByReader) => {}
             _ => return Err(Nfsstat4::OPENMODE.into()),
         }
         let owner = self.owners.find(request.client, OwnerKind::Lock, request.owner);

@@ -52,7 +52,9 @@ impl Files {
         share: Share,
         now: Instant,
     ) -> Result<(), Stop> {
-        let Some((_, record)) = self.record(file).filter(|(_, record)| record.conflicts(share) && !is_broken(Mutant::DenyIgnored))
+        let Some((_, record)) = self
+            .record(file)
+            .filter(|(_, record)| record.conflicts(share) && !is_broken(Mutant::DenyIgnored))
         else {
             return Ok(());
         };

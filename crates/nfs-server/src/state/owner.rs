@@ -172,7 +172,9 @@ impl Owners {
             return Ok(SeqidCheck::Run);
         }
         match &sequence.replay {
-            Some(replay) if seqid == sequence.last && replay.op == op && !is_broken(Mutant::OwnersNotReplayed) => {
+            Some(replay)
+                if seqid == sequence.last && replay.op == op && !is_broken(Mutant::OwnersNotReplayed) =>
+            {
                 Ok(SeqidCheck::Replay(replay.clone()))
             }
             _ => Err(Nfsstat4::BAD_SEQID),

@@ -92,7 +92,11 @@ impl Slot {
             return Claim::New;
         }
         if args.sequenceid != state.sequence || state.kept == Kept::Never {
-            let wrong = if is_broken(Mutant::MisorderedIsBadSlot) { Nfsstat4::BADSLOT } else { Nfsstat4::SEQ_MISORDERED };
+            let wrong = if is_broken(Mutant::MisorderedIsBadSlot) {
+                Nfsstat4::BADSLOT
+            } else {
+                Nfsstat4::SEQ_MISORDERED
+            };
             return Claim::Status(wrong);
         }
         if state.caller != caller || state.fingerprint != fingerprint(request) {

@@ -289,10 +289,20 @@ pub(crate) enum Purpose {
 /// BADOWNER for names that are no numbers. The mask of `attrs` is what will have been set on success.
 pub(crate) fn to_set(attrs: &Fattr4<'_>, minor: u32, purpose: Purpose) -> Result<SetAttr, Failure> {
     if !attrs.attrmask.is_subset(&supported(minor)) {
-        return Err(if is_broken(Mutant::UnsupportedIsInvalid) { Nfsstat4::INVAL } else { Nfsstat4::ATTRNOTSUPP }.into());
+        return Err(if is_broken(Mutant::UnsupportedIsInvalid) {
+            Nfsstat4::INVAL
+        } else {
+            Nfsstat4::ATTRNOTSUPP
+        }
+        .into());
     }
     if !attrs.attrmask.is_subset(&SETTABLE) {
-        return Err(if is_broken(Mutant::ReadOnlyIsUnsupported) { Nfsstat4::ATTRNOTSUPP } else { Nfsstat4::INVAL }.into());
+        return Err(if is_broken(Mutant::ReadOnlyIsUnsupported) {
+            Nfsstat4::ATTRNOTSUPP
+        } else {
+            Nfsstat4::INVAL
+        }
+        .into());
     }
     let given = Attributes::decode(attrs).map_err(AttrError::status)?;
     let existing = matches!(purpose, Purpose::Existing { .. });
@@ -363,7 +373,9 @@ pub(crate) fn check_comparable(given: &Fattr4<'_>, minor: u32) -> Result<(), Fai
     if !mask.is_subset(&supported(minor)) {
         return Err(Nfsstat4::ATTRNOTSUPP.into());
     }
-    if mask.intersects(&WRITE_ONLY_ATTRS) || (mask.contains(fattr4::RDATTR_ERROR) && !is_broken(Mutant::ErrorsCompared)) {
+    if mask.intersects(&WRITE_ONLY_ATTRS)
+        || (mask.contains(fattr4::RDATTR_ERROR) && !is_broken(Mutant::ErrorsCompared))
+    {
         return Err(Nfsstat4::INVAL.into());
     }
     let values = Attributes::decode(given).map_err(AttrError::status)?;

@@ -52,7 +52,9 @@ pub(crate) fn link(c: &mut Compound<'_>, args: LinkArgs<'_>) -> OpResult {
     let name = check_name(args.newname)?;
     let (_, node, attr) = c.look(file)?;
     if attr.kind == Kind::Directory {
-        return Err(if is_broken(Mutant::DirectoryLinkInvalid) { Nfsstat4::INVAL } else { Nfsstat4::ISDIR }.into());
+        return Err(
+            if is_broken(Mutant::DirectoryLinkInvalid) { Nfsstat4::INVAL } else { Nfsstat4::ISDIR }.into()
+        );
     }
     let (fs, dir_node) = directory_for_change(c, dir)?;
     if file.export != dir.export {

@@ -51,7 +51,10 @@ pub(crate) fn access(c: &mut Compound<'_>, args: AccessArgs) -> OpResult {
     let granted = granted
         | may(ACCESS_XAREAD | ACCESS_XALIST, right::READ, false)
         | may(ACCESS_XAWRITE, right::WRITE, true);
-    c.answer(&AccessOk { supported, access: if is_broken(Mutant::AccessGrantsAll) { supported } else { granted & supported } })
+    c.answer(&AccessOk {
+        supported,
+        access: if is_broken(Mutant::AccessGrantsAll) { supported } else { granted & supported },
+    })
 }
 
 /// GETATTR (RFC 7530 §16.7, RFC 8881 §18.7).
@@ -175,8 +178,9 @@ fn same(c: &mut Compound<'_>, given: &Fattr4<'_>) -> Result<bool, Failure> {
 pub(crate) fn putfh(c: &mut Compound<'_>, args: PutfhArgs<'_>) -> OpResult {
     /// Operations that themselves notice that the file is gone, so that PUTFH need not look for it.
     const NOTICING: [Opnum; 5] = [Opnum::READ, Opnum::WRITE, Opnum::GETATTR, Opnum::LOOKUP, Opnum::ACCESS];
-    let (instance, file) = handle::decode(args.object.0)
-        .map_err(|_| if is_broken(Mutant::BadHandleMissing) { Nfsstat4::NOENT } else { Nfsstat4::BADHANDLE })?;
+    let (instance, file) = handle::decode(args.object.0).map_err(|_| {
+        if is_broken(Mutant::BadHandleMissing) { Nfsstat4::NOENT } else { Nfsstat4::BADHANDLE }
+    })?;
     if instance != c.server.instance {
         return Err(Nfsstat4::STALE.into());
     }

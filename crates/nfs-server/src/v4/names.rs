@@ -23,10 +23,14 @@ pub(crate) fn check_name(name: Component4<'_>) -> Result<&[u8], Failure> {
 pub(crate) fn check_text(name: Component4<'_>) -> Result<&[u8], Failure> {
     let bytes = name.0;
     if bytes.is_empty() {
-        return Err(if is_broken(Mutant::EmptyNameMissing) { Nfsstat4::NOENT } else { Nfsstat4::INVAL }.into());
+        return Err(
+            if is_broken(Mutant::EmptyNameMissing) { Nfsstat4::NOENT } else { Nfsstat4::INVAL }.into()
+        );
     }
     if bytes.len() > NAME_MAX {
-        return Err(if is_broken(Mutant::LongNameMissing) { Nfsstat4::NOENT } else { Nfsstat4::NAMETOOLONG }.into());
+        return Err(
+            if is_broken(Mutant::LongNameMissing) { Nfsstat4::NOENT } else { Nfsstat4::NAMETOOLONG }.into()
+        );
     }
     if std::str::from_utf8(bytes).is_err() {
         return Err(Nfsstat4::INVAL.into());

@@ -456,8 +456,9 @@ impl Plan {
         let mut found = OpenTarget::existing(file, attr, dir.change);
         if self.guarded && !(is_broken(Mutant::GuardedIsUnchecked) && self.verifier.is_none()) {
             let (fs, node) = c.server.exports.file(file)?;
-            let same =
-                attr.kind == Kind::Regular && self.verifier.is_some() && (is_broken(Mutant::ExclusiveVerifierIgnored) || fs.verifier(node)? == self.verifier);
+            let same = attr.kind == Kind::Regular
+                && self.verifier.is_some()
+                && (is_broken(Mutant::ExclusiveVerifierIgnored) || fs.verifier(node)? == self.verifier);
             if !same {
                 return Err(Nfsstat4::EXIST.into());
             }

@@ -25,7 +25,8 @@ const THEN: Nfstime4 = Nfstime4 { seconds: 1_234_567_890, nseconds: 0 };
 fn unsupported(client: &mut Client4, fh: &[u8]) -> Result<Attrs, Stop> {
     let (_, supported) = client.every_attribute(fh)?;
     // archive, hidden, system: one boolean each.
-    let missing = [fattr4::ARCHIVE, fattr4::HIDDEN, fattr4::SYSTEM].into_iter().find(|n| !supported.contains(*n));
+    let missing =
+        [fattr4::ARCHIVE, fattr4::HIDDEN, fattr4::SYSTEM].into_iter().find(|n| !supported.contains(*n));
     let number = missing.ok_or_else(|| Stop::not_applicable("the server has archive, hidden and system"))?;
     Ok(Attrs { mask: Bitmap4::of(&[number]), values: vec![0, 0, 0, 1] })
 }

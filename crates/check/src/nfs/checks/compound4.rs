@@ -1,7 +1,9 @@
 //! The rules of COMPOUND, and filehandles, of version 4.
 
 use benchmaster_nfs_proto::rpc::RpcReply;
-use benchmaster_nfs_proto::v4::{self, Argop, CompoundHeader, CompoundResHeader, Nfsstat4 as S, Opnum, fattr4};
+use benchmaster_nfs_proto::v4::{
+    self, Argop, CompoundHeader, CompoundResHeader, Nfsstat4 as S, Opnum, fattr4,
+};
 use benchmaster_nfs_proto::xdr::{Decoder, Encoder};
 
 use super::Kind;
@@ -20,7 +22,13 @@ fn without_handle(t: &mut Trial, op: Argop<'_>) -> Tried {
 }
 
 /// Sends a compound whose operations are bytes; gives the status of the compound, or what RPC says.
-fn raw(client: &mut Client4, minor: u32, count: u32, tag: &[u8], ops: &[u8]) -> Result<(String, Result<S, String>, Vec<u8>), Stop> {
+fn raw(
+    client: &mut Client4,
+    minor: u32,
+    count: u32,
+    tag: &[u8],
+    ops: &[u8],
+) -> Result<(String, Result<S, String>, Vec<u8>), Stop> {
     let sent = format!("COMPOUND of minor version {minor}, {count} operations in {} bytes", ops.len());
     let stop = |trouble| Stop::Trouble { sent: sent.clone(), trouble };
     let user = client.user;
@@ -55,9 +63,13 @@ fn damaged(t: &mut Trial, count: u32, make: impl FnOnce(&mut Encoder), allowed: 
     let all = count + u32::from(sequence.is_some());
     let (sent, status, _) = raw(client, minor, all, b"damaged", e.buffer())?;
     match status {
-        Ok(status) => hold(allowed.contains(&status), &sent, || format!("{status}; {} is right", names(allowed))),
+        Ok(status) => {
+            hold(allowed.contains(&status), &sent, || format!("{status}; {} is right", names(allowed)))
+        }
         // The whole call may be refused where it is decoded before it is carried out.
-        Err(rpc) => hold(rpc.contains("GarbageArgs"), &sent, || format!("{rpc}; {} is right", names(allowed))),
+        Err(rpc) => {
+            hold(rpc.contains("GarbageArgs"), &sent, || format!("{rpc}; {} is right", names(allowed)))
+        }
     }
 }
 

@@ -21,7 +21,9 @@ fn reads(t: &mut Trial, offset: u64, count: u32, data: &[u8], eof: Option<bool>)
     let got = good!(answer);
     let bytes = got.data.bytes().unwrap_or_default();
     let right = bytes == data && got.count as usize == data.len() && eof.is_none_or(|eof| eof == got.eof);
-    hold(right, &answer.sent, || format!("{bytes:02x?}, count {}, eof {}; {data:02x?}, eof {eof:?} is right", got.count, got.eof))
+    hold(right, &answer.sent, || {
+        format!("{bytes:02x?}, count {}, eof {}; {data:02x?}, eof {eof:?} is right", got.count, got.eof)
+    })
 }
 
 /// What is written comes back.
@@ -33,7 +35,9 @@ fn write_and_read(t: &mut Trial, offset: u64, len: usize) -> Tried {
     while done < len {
         let answer = client.call(&write3(&fh, offset + done as u64, StableHow::FileSync, &data[done..]))?;
         let count = good!(answer).count as usize;
-        hold(count > 0 && count <= len - done, &answer.sent, || format!("{count} bytes written of {}", len - done))?;
+        hold(count > 0 && count <= len - done, &answer.sent, || {
+            format!("{count} bytes written of {}", len - done)
+        })?;
         done += count;
     }
     let mut back = Vec::new();
@@ -45,7 +49,9 @@ fn write_and_read(t: &mut Trial, offset: u64, len: usize) -> Tried {
     }
     hold(back == data, &format!("WRITE and READ of {len} bytes at {offset}"), || "other content".into())?;
     let size = client.stat(&fh)?.size;
-    hold(size == offset + len as u64, "WRITE, GETATTR", || format!("size {size}; {} is right", offset + len as u64))
+    hold(size == offset + len as u64, "WRITE, GETATTR", || {
+        format!("size {size}; {} is right", offset + len as u64)
+    })
 }
 
 /// WRITE as stable as asked for.

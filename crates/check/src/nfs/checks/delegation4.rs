@@ -72,7 +72,9 @@ fn recalled_by<'a>(t: &mut Trial, held: (Open, Stateid4), op: impl Fn(&Client4) 
     let put_off = early.as_ref().is_none_or(|answer| answer.status() == S::DELAY);
     match called {
         Some(Callback::Recall { stateid: recalled, fh }) => {
-            hold(recalled.other == stateid.other, &sent, || format!("CB_RECALL of {recalled:?}; {stateid:?} is right"))?;
+            hold(recalled.other == stateid.other, &sent, || {
+                format!("CB_RECALL of {recalled:?}; {stateid:?} is right")
+            })?;
             hold(fh == open.fh, &sent, || "CB_RECALL of another filehandle".into())?;
         }
         _ => return Err(Stop::failed(sent, "no CB_RECALL of the delegation")),

@@ -42,7 +42,9 @@ fn write_and_read(t: &mut Trial, offset: u64, len: usize) -> Tried {
     while done < len {
         let answer = client.done(&file.fh, &[write(file.stateid, offset + done as u64, &data[done..])])?;
         let count = body!(answer, Write).count as usize;
-        hold(count > 0 && count <= len - done, &answer.sent, || format!("{count} bytes written of {}", len - done))?;
+        hold(count > 0 && count <= len - done, &answer.sent, || {
+            format!("{count} bytes written of {}", len - done)
+        })?;
         done += count;
     }
     let mut back = Vec::new();

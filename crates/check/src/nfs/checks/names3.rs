@@ -136,7 +136,9 @@ fn sets(t: &mut Trial, attributes: Sattr3, right: impl Fn(&v3::Fattr3) -> bool) 
 /// The attributes after an operation that failed or not, where there are any, are those of GETATTR.
 fn same_after(t: &mut Trial, sent: &str, fh: &[u8], after: v3::PostOpAttr) -> Tried {
     let stat = t.s()?.stat(fh)?;
-    hold(after.is_none_or(|after| after == stat), sent, || format!("attributes {after:?}; GETATTR says {stat:?}"))
+    hold(after.is_none_or(|after| after == stat), sent, || {
+        format!("attributes {after:?}; GETATTR says {stat:?}")
+    })
 }
 
 /// Pages of READDIR; names with their cookies.
@@ -146,7 +148,9 @@ fn pages(client: &mut Client, dir: &[u8], count: u32) -> Result<Vec<(u64, String
         let answer = client.call(&v3::ReaddirArgs { dir: dir.into(), cookie, cookieverf, count })?;
         let page = good!(answer);
         let before = all.len();
-        all.extend(page.entries.iter().map(|one| (one.cookie, String::from_utf8_lossy(one.name.0).into_owned())));
+        all.extend(
+            page.entries.iter().map(|one| (one.cookie, String::from_utf8_lossy(one.name.0).into_owned())),
+        );
         if page.eof {
             return Ok(all);
         }
@@ -167,9 +171,11 @@ fn lists_each_once(t: &mut Trial, count: u32) -> Tried {
     let mut listed: Vec<String> = pages(client, &dir, count)?.into_iter().map(|(_, name)| name).collect();
     listed.retain(|name| name != "." && name != "..");
     let set: HashSet<String> = listed.iter().cloned().collect();
-    hold(set == names && listed.len() == names.len(), &format!("READDIR of 60 entries, {count} bytes a page"), || {
-        format!("{} entries, {} different", listed.len(), set.len())
-    })
+    hold(
+        set == names && listed.len() == names.len(),
+        &format!("READDIR of 60 entries, {count} bytes a page"),
+        || format!("{} entries, {} different", listed.len(), set.len()),
+    )
 }
 
 /// What a stranger may do to a new file.

@@ -36,7 +36,13 @@ impl Locks {
         v4::Lock { caller_name, fh, oh: owner.0.into(), svid: owner.1, l_offset, l_len }
     }
 
-    fn call(connection: &mut Connection, user: crate::nfs::User, number: nlm::Proc, sent: &str, args: &impl Encode) -> Result<Vec<u8>, Stop> {
+    fn call(
+        connection: &mut Connection,
+        user: crate::nfs::User,
+        number: nlm::Proc,
+        sent: &str,
+        args: &impl Encode,
+    ) -> Result<Vec<u8>, Stop> {
         let procedure = Procedure { program: nlm::PROGRAM, version: v4::VERSION, number: number.0 };
         stateless::results(connection, procedure, Some(user), sent, |e| e.put(args))
     }
@@ -63,7 +69,14 @@ impl Locks {
     fn try_lock(&mut self, owner: Owner, exclusive: bool, range: (u64, u64)) -> Result<S, Stop> {
         let mut e = benchmaster_nfs_proto::xdr::Encoder::new();
         let alock = self.lock(owner, range);
-        e.put(&v4::LockArgs { cookie: "cookie".into(), block: false, exclusive, alock, reclaim: false, state: 1 });
+        e.put(&v4::LockArgs {
+            cookie: "cookie".into(),
+            block: false,
+            exclusive,
+            alock,
+            reclaim: false,
+            state: 1,
+        });
         let bytes = e.buffer().to_vec();
         self.status(nlm::Proc::LOCK, &bytes, &format!("LOCK {range:?} of {}, exclusive {exclusive}", owner.0))
     }
@@ -84,26 +97,52 @@ impl Locks {
     }
 
     /// TEST: the status, and who is in the way: owner's handle, number, start, length, exclusive.
-    fn test(&mut self, owner: Owner, exclusive: bool, range: (u64, u64)) -> Result<(S, Option<(i32, u64, u64, bool)>), Stop> {
+    fn test(
+        &mut self,
+        owner: Owner,
+        exclusive: bool,
+        range: (u64, u64),
+    ) -> Result<(S, Option<(i32, u64, u64, bool)>), Stop> {
         let sent = format!("TEST {range:?} of {}, exclusive {exclusive}", owner.0);
         let alock = v4::Lock {
-            caller_name: "benchmaster-check".into(), fh: (&self.fh[..]).into(), oh: owner.0.into(), svid: owner.1,
-            l_offset: range.0, l_len: range.1,
+            caller_name: "benchmaster-check".into(),
+            fh: (&self.fh[..]).into(),
+            oh: owner.0.into(),
+            svid: owner.1,
+            l_offset: range.0,
+            l_len: range.1,
         };
         let args = v4::TestArgs { cookie: "cookie".into(), exclusive, alock };
         let bytes = Self::call(&mut self.connection, self.user, nlm::Proc::TEST, &sent, &args)?;
         let res: v4::TestRes<'_> = Decoder::new(&bytes)
             .get()
             .map_err(|error| Stop::failed(sent, format!("the result cannot be decoded: {error}")))?;
-        Ok((res.stat.stat(), match res.stat {
-            v4::TestReply::Denied(holder) => Some((holder.svid, holder.l_offset, holder.l_len, holder.exclusive)),
-            v4::TestReply::Other(_) => None,
-        }))
+        Ok((
+            res.stat.stat(),
+            match res.stat {
+                v4::TestReply::Denied(holder) => {
+                    Some((holder.svid, holder.l_offset, holder.l_len, holder.exclusive))
+                }
+                v4::TestReply::Other(_) => None,
+            },
+        ))
     }
 
-    fn share(&mut self, number: nlm::Proc, owner: Owner, mode: nlm::FshMode, access: nlm::FshAccess) -> Result<S, Stop> {
+    fn share(
+        &mut self,
+        number: nlm::Proc,
+        owner: Owner,
+        mode: nlm::FshMode,
+        access: nlm::FshAccess,
+    ) -> Result<S, Stop> {
         let sent = format!("{number} {mode:?} {access:?} of {}", owner.0);
-        let share = nlm::Share { caller_name: owner.0.into(), fh: (&self.fh[..]).into(), oh: owner.0.into(), mode, access };
+        let share = nlm::Share {
+            caller_name: owner.0.into(),
+            fh: (&self.fh[..]).into(),
+            oh: owner.0.into(),
+            mode,
+            access,
+        };
         let args = nlm::ShareArgs { cookie: "cookie".into(), share, reclaim: false };
         let bytes = Self::call(&mut self.connection, self.user, number, &sent, &args)?;
         let res: nlm::ShareRes<'_> = Decoder::new(&bytes)

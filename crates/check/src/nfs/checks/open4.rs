@@ -80,11 +80,16 @@ fn twice(t: &mut Trial) -> Result<Open, Stop> {
     let dir = t.dir();
     let again = t.a()?.opens("opener", &dir, "x", Share::BOTH)?;
     hold(again.stateid.other == first.stateid.other, "OPEN of one file by one owner, twice", || {
-        format!("stateids {:?} and {:?}; the second is the first with a higher number", first.stateid, again.stateid)
+        format!(
+            "stateids {:?} and {:?}; the second is the first with a higher number",
+            first.stateid, again.stateid
+        )
     })?;
-    hold(again.stateid.seqid == first.stateid.seqid.wrapping_add(1), "OPEN of one file by one owner, twice", || {
-        format!("sequence numbers {} and {}", first.stateid.seqid, again.stateid.seqid)
-    })?;
+    hold(
+        again.stateid.seqid == first.stateid.seqid.wrapping_add(1),
+        "OPEN of one file by one owner, twice",
+        || format!("sequence numbers {} and {}", first.stateid.seqid, again.stateid.seqid),
+    )?;
     Ok(again)
 }
 

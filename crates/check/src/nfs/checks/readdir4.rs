@@ -17,7 +17,12 @@ const MANY: usize = 60;
 type Entry = (u64, String);
 
 /// One page of a directory, whether it is the last, and the verifier.
-fn page(client: &mut Client4, dir: &[u8], from: (u64, Verifier4), most: u32) -> Result<(Vec<Entry>, bool, Verifier4), Stop> {
+fn page(
+    client: &mut Client4,
+    dir: &[u8],
+    from: (u64, Verifier4),
+    most: u32,
+) -> Result<(Vec<Entry>, bool, Verifier4), Stop> {
     let answer = client.done(dir, &[readdir(from.0, from.1, most, &[])])?;
     let page = body!(answer, Readdir);
     let entry = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
@@ -57,10 +62,14 @@ fn lists_each_once(t: &mut Trial, most: u32) -> Tried {
     let dir = t.dir();
     let entries = all(t.a()?, &dir, most)?;
     let listed: HashSet<String> = entries.iter().map(|(_, name)| name.clone()).collect();
-    hold(listed == names && entries.len() == MANY, &format!("READDIR of {MANY} entries, {most} bytes a page"), || {
-        let missing: Vec<&String> = names.difference(&listed).collect();
-        format!("{} entries, {} different; missing {missing:?}", entries.len(), listed.len())
-    })
+    hold(
+        listed == names && entries.len() == MANY,
+        &format!("READDIR of {MANY} entries, {most} bytes a page"),
+        || {
+            let missing: Vec<&String> = names.difference(&listed).collect();
+            format!("{} entries, {} different; missing {missing:?}", entries.len(), listed.len())
+        },
+    )
 }
 
 checks! {

@@ -2,9 +2,7 @@
 
 use std::net::SocketAddr;
 
-use benchmaster_nfs_proto::rpc::{
-    AuthFlavor, AuthSys, CallHeader, OpaqueAuth, RPC_VERSION, RpcReply,
-};
+use benchmaster_nfs_proto::rpc::{AuthFlavor, AuthSys, CallHeader, OpaqueAuth, RPC_VERSION, RpcReply};
 use benchmaster_nfs_proto::xdr::{Decode, Decoder, Encoder, List};
 use benchmaster_nfs_proto::{mount, portmap, record, v3};
 use benchmaster_record::nfs::NfsVersion;
@@ -16,7 +14,13 @@ use crate::nfs::trial::Trial;
 use crate::{Stop, Tried, Trouble};
 
 /// A call whose header is made by hand, and its reply.
-fn call(t: &mut Trial, sent: &str, cred: OpaqueAuth<'_>, change: impl FnOnce(&mut CallHeader<'_>), args: &[u8]) -> Result<Reply, Stop> {
+fn call(
+    t: &mut Trial,
+    sent: &str,
+    cred: OpaqueAuth<'_>,
+    change: impl FnOnce(&mut CallHeader<'_>),
+    args: &[u8],
+) -> Result<Reply, Stop> {
     let (mut connection, version) = (t.connect()?, t.version.major());
     let xid = connection.number();
     let mut header = CallHeader {
@@ -38,7 +42,14 @@ fn call(t: &mut Trial, sent: &str, cred: OpaqueAuth<'_>, change: impl FnOnce(&mu
 }
 
 /// The reply must be what `right` takes; `what` says what that is.
-fn answered(t: &mut Trial, sent: &str, change: impl FnOnce(&mut CallHeader<'_>), args: &[u8], what: &str, right: impl Fn(&RpcReply<'_>) -> bool) -> Tried {
+fn answered(
+    t: &mut Trial,
+    sent: &str,
+    change: impl FnOnce(&mut CallHeader<'_>),
+    args: &[u8],
+    what: &str,
+    right: impl Fn(&RpcReply<'_>) -> bool,
+) -> Tried {
     let reply = call(t, sent, OpaqueAuth::NONE, change, args)?;
     let (rpc, _) = reply.rpc().map_err(|trouble| Stop::Trouble { sent: sent.to_owned(), trouble })?;
     hold(right(&rpc), sent, || format!("{rpc:?}; {what} is right"))
@@ -135,7 +146,9 @@ fn pmap(number: portmap::PmapProc) -> Procedure {
 /// GETPORT of a program.
 fn getport(t: &Trial, prog: u32, vers: u32) -> Result<u32, Stop> {
     let mapping = portmap::Mapping { prog, vers, prot: portmap::IPPROTO_TCP, port: 0 };
-    ask(t, portmapper(t)?, pmap(portmap::PmapProc::GETPORT), &format!("GETPORT {mapping:?}"), |e| e.put(&mapping))
+    ask(t, portmapper(t)?, pmap(portmap::PmapProc::GETPORT), &format!("GETPORT {mapping:?}"), |e| {
+        e.put(&mapping)
+    })
 }
 
 checks! {

@@ -43,7 +43,13 @@ fn write_and_read(t: &mut Trial, offset: u32, len: usize) -> Tried {
     let client = t.s()?;
     let (fh, data) = (client.file(&dir, "x", b"")?, pattern(len));
     let file = Client::fh2(&fh);
-    let answer = client.call(&v2::WriteArgs { file, beginoffset: 0, offset, totalcount: 0, data: Bulk::Bytes(&data) })?;
+    let answer = client.call(&v2::WriteArgs {
+        file,
+        beginoffset: 0,
+        offset,
+        totalcount: 0,
+        data: Bulk::Bytes(&data),
+    })?;
     let size = good!(answer).size;
     hold(size as usize == offset as usize + len, &answer.sent, || format!("size {size}"))?;
     let answer = client.call(&v2::ReadArgs { file, offset, count: len as u32, totalcount: 0 })?;

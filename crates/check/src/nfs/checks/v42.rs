@@ -57,7 +57,12 @@ fn content(client: &mut Client4, open: &Open, count: u32) -> Result<Vec<u8>, Sto
 }
 
 /// COPY between two open files, whole and at once.
-fn copy(client: &mut Client4, from: &Open, to: &Open, (src, dst, count): (u64, u64, u64)) -> Result<Answer, Stop> {
+fn copy(
+    client: &mut Client4,
+    from: &Open,
+    to: &Open,
+    (src, dst, count): (u64, u64, u64),
+) -> Result<Answer, Stop> {
     let args = v4::CopyArgs {
         src_stateid: from.stateid,
         dst_stateid: to.stateid,
@@ -71,7 +76,12 @@ fn copy(client: &mut Client4, from: &Open, to: &Open, (src, dst, count): (u64, u
     optional(client.from_to(&from.fh, &to.fh, Argop::Copy(args))?)
 }
 
-fn clone(client: &mut Client4, from: &Open, to: &Open, (src, dst, count): (u64, u64, u64)) -> Result<Answer, Stop> {
+fn clone(
+    client: &mut Client4,
+    from: &Open,
+    to: &Open,
+    (src, dst, count): (u64, u64, u64),
+) -> Result<Answer, Stop> {
     let args = v4::CloneArgs {
         src_stateid: from.stateid,
         dst_stateid: to.stateid,
@@ -87,13 +97,19 @@ fn copies(t: &mut Trial, range: (u64, u64, u64), right: &[u8]) -> Tried {
     let (from, to) = (file(t, "from", &pattern(10_000))?, file(t, "to", b"")?);
     let client = t.a()?;
     let answer = copy(client, &from, &to, range)?.ok()?;
-    let Some(v4::Resop::Copy(v4::CopyRes::Ok(ok))) = answer.last() else { return Err(answer.wrong("success is right")) };
+    let Some(v4::Resop::Copy(v4::CopyRes::Ok(ok))) = answer.last() else {
+        return Err(answer.wrong("success is right"));
+    };
     if ok.response.callback_id.is_some() {
         return Err(Stop::not_applicable("the server copies later"));
     }
-    hold(ok.response.count == right.len() as u64 - range.1, &answer.sent, || format!("{} bytes copied", ok.response.count))?;
+    hold(ok.response.count == right.len() as u64 - range.1, &answer.sent, || {
+        format!("{} bytes copied", ok.response.count)
+    })?;
     let got = content(client, &to, 20_000)?;
-    hold(got == right, &answer.sent, || format!("other content, {} bytes; {} are right", got.len(), right.len()))
+    hold(got == right, &answer.sent, || {
+        format!("other content, {} bytes; {} are right", got.len(), right.len())
+    })
 }
 
 /// The file of checks of extended attributes, where there are any.

@@ -87,7 +87,9 @@ impl Clients {
     ) -> Result<Exchanged, Nfsstat4> {
         // RFC 8881 §18.35.1 defines these flags of a request, whatever the minor version: fencing by operations
         // (RFC 7862 §14.1) is not served, and as Linux's server does, its bit is refused.
-        if args.flags & !(EXCHGID_MASK_A & !EXCHGID_SUPP_FENCE_OPS) != 0 && !is_broken(Mutant::ClientFlagsUnchecked) {
+        if args.flags & !(EXCHGID_MASK_A & !EXCHGID_SUPP_FENCE_OPS) != 0
+            && !is_broken(Mutant::ClientFlagsUnchecked)
+        {
             return Err(Nfsstat4::INVAL);
         }
         let update = args.flags & EXCHGID_UPD_CONFIRMED_REC_A != 0;
