@@ -2,7 +2,7 @@
 
 use crate::place::{Place, snapshot, stdout, transcript};
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 26] = [
     "doctor",
     "run",
     "quick",
