@@ -58,7 +58,7 @@ macro_rules! every_message {
                 v4::DelegClaim4, v4::DelegpurgeArgs, v4::DelegreturnArgs, v4::DestroyClientidArgs,
                 v4::DestroySessionArgs, v4::Entry4<'_>, v4::ExchangeIdArgs<'_>, v4::ExchangeIdOk<'_>,
                 v4::ExistLockOwner4, v4::Fattr4<'_>, v4::FreeStateidArgs, v4::FsLocation4<'_>, v4::FsLocations4<'_>,
-                v4::Fsid4, v4::Ftype4, v4::GetattrArgs, v4::GetattrOk<'_>, v4::GetfhOk<'_>, v4::GetxattrArgs<'_>,
+                v4::Fsid4, v4::Ftype4, v4::DirDelegation4, v4::GetDirDelegationArgs, v4::GetDirDelegationOk, v4::GetattrArgs, v4::GetattrOk<'_>, v4::GetfhOk<'_>, v4::GetxattrArgs<'_>,
                 v4::GetxattrOk<'_>, v4::GssCbHandles4<'_>, v4::IoAdvise4, v4::IoAdviseArgs, v4::IoAdviseOk,
                 v4::LinkArgs<'_>, v4::LinkOk, v4::ListxattrsArgs, v4::ListxattrsOk<'_>, v4::LockArgs<'_>,
                 v4::LockDenied<'_>, v4::LockOk, v4::LockRes<'_>, v4::LockType4, v4::Locker4<'_>, v4::LocktArgs<'_>,

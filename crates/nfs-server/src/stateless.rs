@@ -117,6 +117,7 @@ impl<'r> Call<'r> {
             return Err(FsError::NotOwner.into());
         }
         let (fs, node) = self.server.exports.file_mut(dir)?;
+        self.conflict(dir, Conflict::Change)?;
         Ok(fs.create(self.who, node, name, new, set, verifier, self.now.wall)?)
     }
 
@@ -165,6 +166,7 @@ impl<'r> Call<'r> {
     ) -> Result<Removed, StatelessError> {
         let (fs, node) = self.server.exports.file_mut(dir)?;
         self.name_conflict(dir, name)?;
+        self.conflict(dir, Conflict::Change)?;
         Ok(fs.remove(self.who, node, name, kind, self.now.wall)?)
     }
 
@@ -184,6 +186,8 @@ impl<'r> Call<'r> {
         let (_, to_node) = self.server.exports.file_mut(to)?;
         self.name_conflict(from, name)?;
         self.name_conflict(to, new_name)?;
+        self.conflict(from, Conflict::Change)?;
+        self.conflict(to, Conflict::Change)?;
         Ok(fs.rename(self.who, from_node, name, to_node, new_name, self.now.wall)?)
     }
 
@@ -198,6 +202,7 @@ impl<'r> Call<'r> {
         let (fs, node) = self.server.exports.file_mut(file)?;
         let (_, dir_node) = self.server.exports.file_mut(dir)?;
         self.conflict(file, Conflict::Change)?;
+        self.conflict(dir, Conflict::Change)?;
         Ok(fs.link(self.who, node, dir_node, name, self.now.wall)?)
     }
 }

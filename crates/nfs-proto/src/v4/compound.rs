@@ -158,7 +158,7 @@ operations! {
     /// Result of an operation (`nfs_resop4`).
     results Resop,
     numbers Opnum;
-    unimplemented GET_DIR_DELEGATION GETDEVICEINFO GETDEVICELIST LAYOUTCOMMIT LAYOUTGET LAYOUTRETURN COPY_NOTIFY
+    unimplemented GETDEVICEINFO GETDEVICELIST LAYOUTCOMMIT LAYOUTGET LAYOUTRETURN COPY_NOTIFY
         LAYOUTERROR LAYOUTSTATS OFFLOAD_CANCEL OFFLOAD_STATUS WRITE_SAME;
     ACCESS Access(AccessArgs) -> Res<AccessOk>;
     CLOSE Close(CloseArgs) -> Res<CloseOk>;
@@ -207,6 +207,7 @@ operations! {
     SEQUENCE Sequence(SequenceArgs) -> Res<SequenceOk>;
     SET_SSV SetSsv(SetSsvArgs<'a>) -> Res<SetSsvOk<'a>>;
     TEST_STATEID TestStateid(TestStateidArgs<'a>) -> Res<TestStateidOk<'a>>;
+    GET_DIR_DELEGATION GetDirDelegation(GetDirDelegationArgs) -> Res<GetDirDelegationOk>;
     WANT_DELEGATION WantDelegation(WantDelegationArgs) -> Res<OpenDelegation4<'a>>;
     DESTROY_CLIENTID DestroyClientid(DestroyClientidArgs) -> Res;
     RECLAIM_COMPLETE ReclaimComplete(ReclaimCompleteArgs) -> Res;

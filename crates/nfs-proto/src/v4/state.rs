@@ -1,6 +1,8 @@
 //! Opens, byte-range locks and delegations of all minor versions.
 
-use super::{Bitmap4, ChangeInfo4, Component4, Fattr4, LockOwner4, Nfsace4, OpenOwner4, Stateid4, Verifier4};
+use super::{
+    Bitmap4, ChangeInfo4, Component4, Fattr4, LockOwner4, Nfsace4, Nfstime4, OpenOwner4, Stateid4, Verifier4,
+};
 
 /// `share_access`: read.
 pub const SHARE_ACCESS_READ: u32 = 1;
@@ -290,9 +292,44 @@ xdr_struct! {
         /// What entitles the client to the delegation.
         pub claim: DelegClaim4,
     }
+    /// Arguments of GET_DIR_DELEGATION (RFC 8881 §18.39).
+    pub struct GetDirDelegationArgs {
+        /// Whether the client wants to be told when one becomes available.
+        pub signal_deleg_avail: bool,
+        /// Notifications that the client wants, as numbers of `notify_type4`.
+        pub notification_types: Bitmap4,
+        /// How late changes of attributes of entries may be told.
+        pub child_attr_delay: Nfstime4,
+        /// How late changes of attributes of the directory may be told.
+        pub dir_attr_delay: Nfstime4,
+        /// Attributes of entries whose changes the client wants to know.
+        pub child_attributes: Bitmap4,
+        /// Attributes of the directory whose changes the client wants to know.
+        pub dir_attributes: Bitmap4,
+    }
+    /// A delegation of a directory.
+    pub struct DirDelegation4 {
+        /// Verifier of the cookies of READDIR.
+        pub cookieverf: Verifier4,
+        /// Stateid of the delegation.
+        pub stateid: Stateid4,
+        /// Notifications that the server will send.
+        pub notification: Bitmap4,
+        /// Attributes of entries whose changes it will tell.
+        pub child_attributes: Bitmap4,
+        /// Attributes of the directory whose changes it will tell.
+        pub dir_attributes: Bitmap4,
+    }
 }
 
 xdr_union! {
+    /// Result of GET_DIR_DELEGATION (RFC 8881 §18.39).
+    pub enum GetDirDelegationOk {
+        /// It is granted.
+        0 => Granted(DirDelegation4),
+        /// It is not; whether the server will tell when one becomes available.
+        1 => Unavailable(bool),
+    }
     /// Who locks.
     pub enum Locker4<'a> {
         /// An owner that has locks on the file.

@@ -216,6 +216,7 @@ fn most_of_change(op: &Argop<'_>) -> Option<usize> {
     const CHANGE_INFO: usize = 20;
     const STATEID: usize = 16;
     const BITMAP: usize = 16;
+    const VERIFIER: usize = 8;
     const GETFH: usize = 8 + 4 + crate::handle::HANDLE_LEN;
     /// A write delegation with its space limit and an entry for `EVERYONE@`.
     const DELEGATION: usize = 4 + STATEID + 4 + 12 + 12 + 4 + 12;
@@ -232,6 +233,7 @@ fn most_of_change(op: &Argop<'_>) -> Option<usize> {
         | Argop::OpenConfirm(_)
         | Argop::OpenDowngrade(_) => STATEID,
         Argop::WantDelegation(_) => DELEGATION,
+        Argop::GetDirDelegation(_) => 4 + VERIFIER + STATEID + 3 * BITMAP,
         Argop::Copy(_) => 4 + 8 + 4 + 8 + 8,
         Argop::Allocate(_)
         | Argop::Deallocate(_)
@@ -344,8 +346,9 @@ fn execute(c: &mut Compound<'_>, op: Argop<'_>) -> OpResult {
         Argop::FreeStateid(args) => lock_ops::free_stateid(c, args),
         Argop::Delegreturn(args) => deleg_ops::delegreturn(c, args),
         Argop::WantDelegation(args) => deleg_ops::want_delegation(c, args),
-        // Optional, and not offered: named attributes, delegations that outlive a client's restart (DELEGPURGE) or
-        // are on directories, pNFS, copies between servers, asynchronous copies, WRITE_SAME.
+        // Which notifications are wanted does not matter: none are sent.
+        Argop::GetDirDelegation(_) => deleg_ops::get_dir_delegation(c),
+        // Optional, and not offered: named attributes, delegations that outlive a client's restart (DELEGPURGE), pNFS, copies between servers, asynchronous copies, WRITE_SAME.
         _ => Err(Nfsstat4::NOTSUPP.into()),
     }
 }

@@ -1,12 +1,12 @@
-//! DELEGRETURN and WANT_DELEGATION; how delegations are encoded. DELEGPURGE and GET_DIR_DELEGATION are not supported:
-//! no delegation outlives a client's restart, and directories are not delegated.
+//! DELEGRETURN, WANT_DELEGATION and GET_DIR_DELEGATION; how delegations are encoded. DELEGPURGE is not supported: no
+//! delegation outlives a client's restart.
 
 use benchmaster_nfs_proto::v4::{
-    Acetype4, DelegClaim4, DelegreturnArgs, Nfsace4, Nfsstat4, OpenDelegation4, OpenDelegationType4,
-    OpenNoneDelegation4, OpenReadDelegation4, OpenWriteDelegation4, SHARE_ACCESS_BOTH, SpaceLimit4, Stateid4,
-    WANT_ANY_DELEG, WANT_CANCEL, WANT_DELEG_MASK, WANT_DELEG_TIMESTAMPS, WANT_NO_DELEG, WANT_NO_PREFERENCE,
-    WANT_PUSH_DELEG_WHEN_UNCONTENDED, WANT_READ_DELEG, WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL, WANT_WRITE_DELEG,
-    WantDelegationArgs,
+    Acetype4, Bitmap4, DelegClaim4, DelegreturnArgs, DirDelegation4, GetDirDelegationOk, Nfsace4, Nfsstat4,
+    OpenDelegation4, OpenDelegationType4, OpenNoneDelegation4, OpenReadDelegation4, OpenWriteDelegation4,
+    SHARE_ACCESS_BOTH, SpaceLimit4, Stateid4, WANT_ANY_DELEG, WANT_CANCEL, WANT_DELEG_MASK,
+    WANT_DELEG_TIMESTAMPS, WANT_NO_DELEG, WANT_NO_PREFERENCE, WANT_PUSH_DELEG_WHEN_UNCONTENDED,
+    WANT_READ_DELEG, WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL, WANT_WRITE_DELEG, WantDelegationArgs,
 };
 
 use super::{Compound, OpResult};
@@ -75,6 +75,41 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
     drop(part);
     note(c, &promise);
     c.answer(&promise.encode(true))
+}
+
+/// GET_DIR_DELEGATION (RFC 8881 §18.39). The holder may answer LOOKUP, READDIR and GETATTR of the directory by itself until a
+/// recall: no notifications are sent, so that every change by others recalls it (§10.9.2), as on Linux 6.19.
+pub(crate) fn get_dir_delegation(c: &mut Compound<'_>) -> OpResult {
+    let dir = c.file()?;
+    let client = c.client.ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
+    let (fs, node, attr) = c.look(dir)?;
+    if attr.kind != Kind::Directory {
+        return Err(Nfsstat4::NOTDIR.into());
+    }
+    if !permits(&attr, c.who, right::READ) {
+        return Err(Nfsstat4::ACCESS.into());
+    }
+    let cookieverf = fs.cookie_verifier(node)?.to_be_bytes();
+    let mut part = c.server.state.write(dir);
+    let (clients, files) = part.split();
+    clients.may_claim(client)?;
+    let seen = Seen::from(&attr);
+    let (want, uid) = (Want::Read, c.who.uid);
+    let wish =
+        Wish { client, v40: false, file: dir, want, access: 0, uid, may_write: false, times: false, seen };
+    let outcome = files.delegate(clients, &wish, c.now.instant, || fs.hold(node).is_ok());
+    drop(part);
+    let Ok((stateid, _)) = outcome else { return c.answer(&GetDirDelegationOk::Unavailable(false)) };
+    note(c, &Promise::Granted { stateid, write: false, times: false, recall: false });
+    let none = Bitmap4::EMPTY;
+    let granted = DirDelegation4 {
+        cookieverf,
+        stateid,
+        notification: none,
+        child_attributes: none,
+        dir_attributes: none,
+    };
+    c.answer(&GetDirDelegationOk::Granted(granted))
 }
 
 /// What an operation says about a delegation.

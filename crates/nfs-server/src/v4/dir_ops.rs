@@ -41,6 +41,7 @@ pub(crate) fn create(c: &mut Compound<'_>, args: CreateArgs<'_>) -> OpResult {
     if matches!(new, NewFile::Special(Kind::Block | Kind::Character, _)) && c.who.uid != 0 {
         return Err(Nfsstat4::PERM.into());
     }
+    c.check_conflict(dir, Conflict::Change)?;
     let created = fs.create(c.who, node, name, new, &set, None, c.now.wall)?;
     c.set_current(FileId::new(dir.export, created.attr.node));
     c.answer(&CreateOk { cinfo: change_info(&created.dir), attrset: args.createattrs.attrmask })
@@ -62,6 +63,7 @@ pub(crate) fn link(c: &mut Compound<'_>, args: LinkArgs<'_>) -> OpResult {
     }
     // The number of links is an attribute that delegations promise to keep.
     c.check_conflict(file, Conflict::Change)?;
+    c.check_conflict(dir, Conflict::Change)?;
     let linked = fs.link(c.who, node, dir_node, name, c.now.wall)?;
     c.answer(&LinkOk { cinfo: change_info(&linked.dir) })
 }
@@ -73,6 +75,7 @@ pub(crate) fn remove(c: &mut Compound<'_>, args: RemoveArgs<'_>) -> OpResult {
     let (fs, node) = directory_for_change(c, dir)?;
     let (target, _) = fs.lookup(c.who, node, name)?;
     c.check_conflict(FileId::new(dir.export, target), Conflict::Change)?;
+    c.check_conflict(dir, Conflict::Change)?;
     let removed = fs.remove(c.who, node, name, RemoveKind::Any, c.now.wall).map_err(removal_failure)?;
     c.answer(&RemoveOk { cinfo: change_info(&removed.dir) })
 }
@@ -94,6 +97,8 @@ pub(crate) fn rename(c: &mut Compound<'_>, args: RenameArgs<'_>) -> OpResult {
         if let Ok(target) = target {
             c.check_conflict(FileId::new(to.export, target), Conflict::Change)?;
         }
+        c.check_conflict(from, Conflict::Change)?;
+        c.check_conflict(to, Conflict::Change)?;
     }
     let renamed =
         fs.rename(c.who, from_node, old, to_node, new, c.now.wall).map_err(|error| match error {

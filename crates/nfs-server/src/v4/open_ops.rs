@@ -359,7 +359,7 @@ fn is_newer_than_v40(args: &OpenArgs<'_>) -> bool {
 }
 
 /// Finds the file of an OPEN, or makes it.
-fn find(c: &Compound<'_>, current: FileId, args: &OpenArgs<'_>) -> Result<OpenTarget, Failure> {
+fn find(c: &mut Compound<'_>, current: FileId, args: &OpenArgs<'_>) -> Result<OpenTarget, Failure> {
     match (args.claim, args.openhow) {
         (OpenClaim4::Null(name), how) => by_name(c, current, name, how),
         (OpenClaim4::DelegateCur(claim), how) => {
@@ -378,7 +378,7 @@ fn find(c: &Compound<'_>, current: FileId, args: &OpenArgs<'_>) -> Result<OpenTa
 }
 
 fn by_name(
-    c: &Compound<'_>,
+    c: &mut Compound<'_>,
     dir: FileId,
     name: Component4<'_>,
     how: Openflag4<'_>,
@@ -397,6 +397,7 @@ fn by_name(
             Err(error) => return Err(error.into()),
         }
         c.for_change(dir)?;
+        c.check_conflict(dir, Conflict::Change)?;
         match fs.create(c.who, dir_node, name, NewFile::Regular, &plan.set, plan.verifier, c.now.wall) {
             Ok(created) => {
                 let file = FileId::new(dir.export, created.attr.node);

@@ -356,3 +356,116 @@ fn delegations_without_an_open() {
         assert_eq!(one.at("file", op).status(), Nfsstat4::NOTSUPP);
     }
 }
+
+const NO_DELAY: Nfstime4 = Nfstime4 { seconds: 0, nseconds: 0 };
+
+/// GET_DIR_DELEGATION without notifications, as Linux 6.19 asks.
+fn delegate_directory(c: &mut Holder<'_>, name: &str) -> Result<Option<Stateid4>, Nfsstat4> {
+    let args = GetDirDelegationArgs {
+        signal_deleg_avail: false,
+        notification_types: Bitmap4::EMPTY,
+        child_attr_delay: NO_DELAY,
+        dir_attr_delay: NO_DELAY,
+        child_attributes: Bitmap4::EMPTY,
+        dir_attributes: Bitmap4::EMPTY,
+    };
+    match c.at(name, Argop::GetDirDelegation(args)).last() {
+        Resop::GetDirDelegation(Ok(GetDirDelegationOk::Granted(granted))) => {
+            assert_eq!(granted.notification, Bitmap4::EMPTY);
+            Ok(Some(granted.stateid))
+        }
+        Resop::GetDirDelegation(Ok(GetDirDelegationOk::Unavailable(signal))) => {
+            assert!(!signal, "nothing will be told");
+            Ok(None)
+        }
+        Resop::GetDirDelegation(Err(status)) => Err(status),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn directories_are_delegated_until_others_change_them() {
+    let server = delegating();
+    let (mut one, mut two) = two(&server, 1);
+    assert_eq!(two.at("dir", create("sub", Createtype4::Dir)).status(), Nfsstat4::OK);
+    assert_eq!(two.at("dir", create("other", Createtype4::Dir)).status(), Nfsstat4::OK);
+    let dir = one.c.id("/export/dir");
+    assert_eq!(delegate_directory(&mut one, "file"), Err(Nfsstat4::NOTDIR));
+    assert_eq!(delegate_directory(&mut one, "link"), Err(Nfsstat4::NOTDIR));
+
+    let open = |name: &'static str| {
+        move |c: &mut Holder<'_>| {
+            c.open_in("/export/dir", OpenClaim4::Null(name.into()), unchecked(), W, 0).status()
+        }
+    };
+    let made = open("new");
+    let rename = |c: &mut Holder<'_>| {
+        let from = c.c.handle("/export/dir");
+        let rename = RenameArgs { oldname: "other".into(), newname: "renamed".into() };
+        c.c.run(&[putfh(&from), Argop::Savefh, Argop::Rename(rename)]).status()
+    };
+    let link = |c: &mut Holder<'_>| {
+        let (file, dir) = (c.c.handle("/export/file"), c.c.handle("/export/dir"));
+        let link = Argop::Link(LinkArgs { newname: "link".into() });
+        c.c.run(&[putfh(&file), Argop::Savefh, putfh(&dir), link]).status()
+    };
+    let changes: [(&str, &dyn Fn(&mut Holder<'_>) -> Nfsstat4); 6] = [
+        ("CREATE", &|c| c.at("dir", create("made", Createtype4::Dir)).status()),
+        ("OPEN", &made),
+        ("LINK", &link),
+        ("RENAME", &rename),
+        ("REMOVE", &|c| c.at("dir", Argop::Remove(RemoveArgs { target: "sub".into() })).status()),
+        ("SETATTR", &|c| c.at("dir", setattr(&Attrs::none().with(fattr4::MODE, &0o700u32))).status()),
+    ];
+    for (name, change) in changes {
+        let stateid =
+            delegate_directory(&mut one, "dir").unwrap().unwrap_or_else(|| panic!("{name}: no delegation"));
+        assert_eq!(delegate_directory(&mut one, "dir"), Ok(None), "one is enough");
+        assert_eq!(
+            two.at("dir", lookup("other")).status(),
+            if name == "REMOVE" || name == "SETATTR" { Nfsstat4::NOENT } else { Nfsstat4::OK }
+        );
+        assert_eq!(two.callbacks(), [], "{name}: reading does not recall");
+        assert_eq!(change(&mut two), Nfsstat4::DELAY, "{name}");
+        let recalled = Effect::Call(one.id(), Callback::Recall { stateid, file: dir, truncate: false });
+        assert_eq!(two.callbacks(), [recalled], "{name}");
+        assert_eq!(give_back(&mut one, "dir", stateid), Nfsstat4::OK, "{name}");
+        one.callbacks();
+        assert_eq!(change(&mut two), Nfsstat4::OK, "{name}");
+        two.callbacks();
+        pass(LEASE / 2, &mut [&mut one, &mut two]);
+    }
+    assert_eq!(two.callbacks(), []);
+}
+
+#[test]
+fn who_has_a_directory_delegated_changes_it_freely_and_two_may_have_it() {
+    let server = delegating();
+    let (mut one, mut two) = two(&server, 2);
+    let first = delegate_directory(&mut one, "dir").unwrap().unwrap();
+    assert_eq!(one.at("dir", create("own", Createtype4::Dir)).status(), Nfsstat4::OK);
+    assert_eq!(one.callbacks(), []);
+    let second = delegate_directory(&mut two, "dir").unwrap().unwrap();
+    // Its own is not in its way, but the other's is.
+    assert_eq!(one.at("dir", create("more", Createtype4::Dir)).status(), Nfsstat4::DELAY);
+    let dir = one.c.id("/export/dir");
+    let recalled = Effect::Call(two.id(), Callback::Recall { stateid: second, file: dir, truncate: false });
+    assert_eq!(one.callbacks(), [recalled]);
+    // Being removed is a change of the directory, too, and of the one that it is in.
+    assert_eq!(give_back(&mut two, "dir", second), Nfsstat4::OK);
+    for name in ["own", "more"] {
+        one.at("dir", Argop::Remove(RemoveArgs { target: name.into() }));
+    }
+    let root = two.c.handle("/export");
+    let remove = Argop::Remove(RemoveArgs { target: "dir".into() });
+    assert_eq!(two.c.run(&[putfh(&root), remove]).status(), Nfsstat4::DELAY);
+    assert_eq!(give_back(&mut one, "dir", first), Nfsstat4::OK);
+    assert_eq!(two.c.run(&[putfh(&root), remove]).status(), Nfsstat4::OK);
+}
+
+#[test]
+fn a_server_without_delegations_delegates_no_directory() {
+    let server = server_without_delegations();
+    let mut one = Holder::new(&server, 1, 1);
+    assert_eq!(delegate_directory(&mut one, "dir"), Ok(None));
+}
