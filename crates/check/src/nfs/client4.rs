@@ -74,6 +74,8 @@ pub(crate) struct Client4 {
     seqids: BTreeMap<Vec<u8>, u32>,
     /// Where callbacks come (4.0).
     pub(crate) listener: Option<Arc<Listener>>,
+    /// Whether delegations that come with an open (4.0) are kept; else they are returned at once.
+    pub(crate) keeps_delegations: bool,
     /// What the server says of itself.
     pub(crate) implementation: Option<String>,
 }
@@ -174,6 +176,7 @@ impl Client4 {
             session: None,
             seqids: BTreeMap::new(),
             listener: None,
+            keeps_delegations: false,
             implementation: None,
         }
     }

@@ -125,6 +125,13 @@ impl Client4 {
             let answer = answer.ok()?;
             open.stateid = body!(answer, OpenConfirm).open_stateid;
         }
+        if let Some((deleg_stateid, _)) = open.delegation
+            && self.minor == 0
+            && !self.keeps_delegations
+        {
+            let back = Argop::Delegreturn(v4::DelegreturnArgs { deleg_stateid });
+            self.compound(&[ops::putfh(&open.fh), back])?.ok()?;
+        }
         Ok(open)
     }
 

@@ -25,6 +25,7 @@ fn delegated(t: &mut Trial, share: Share, want: u32) -> Result<(Open, Stateid4),
     let dir = t.dir();
     let client = t.a()?;
     client.forget_calls();
+    client.keeps_delegations = true;
     let share = if client.minor == 0 { share } else { share.want(want) };
     // A server of 4.0 tries the path back before it delegates.
     for _ in 0..20 {
