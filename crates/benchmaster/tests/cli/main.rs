@@ -12,6 +12,7 @@ mod analyze_data;
 mod analyze_rows;
 mod built_in;
 mod change;
+mod check;
 mod check_directory;
 mod ci;
 mod compare;

@@ -148,7 +148,7 @@ impl Client4 {
     }
 
     /// Calls with a saved and a current filehandle.
-    fn from_to(&mut self, from: &[u8], to: &[u8], op: Argop<'_>) -> Result<Answer, Stop> {
+    fn between(&mut self, from: &[u8], to: &[u8], op: Argop<'_>) -> Result<Answer, Stop> {
         self.compound(&[putfh(from), Argop::Savefh, putfh(to), op])
     }
 

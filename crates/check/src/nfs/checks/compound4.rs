@@ -21,14 +21,11 @@ fn without_handle(t: &mut Trial, op: Argop<'_>) -> Tried {
     t.a()?.gives(&[op], NO_HANDLE)
 }
 
+/// What was sent; the status of the compound, or what RPC says; the tag.
+type Raw = (String, Result<S, String>, Vec<u8>);
+
 /// Sends a compound whose operations are bytes; gives the status of the compound, or what RPC says.
-fn raw(
-    client: &mut Client4,
-    minor: u32,
-    count: u32,
-    tag: &[u8],
-    ops: &[u8],
-) -> Result<(String, Result<S, String>, Vec<u8>), Stop> {
+fn raw(client: &mut Client4, minor: u32, count: u32, tag: &[u8], ops: &[u8]) -> Result<Raw, Stop> {
     let sent = format!("COMPOUND of minor version {minor}, {count} operations in {} bytes", ops.len());
     let stop = |trouble| Stop::Trouble { sent: sent.clone(), trouble };
     let user = client.user;

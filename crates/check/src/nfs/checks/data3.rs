@@ -159,7 +159,7 @@ checks! {
 checks! {
     /// Limits.
     LIMITS, Limits;
-    "v3-fsinfo" V3 Must [V3 1813 "3.3.19"] "FSINFO gives sizes that make sense: most at least preferred, and more than nothing." => |t| {
+    "v3-fsinfo" V3 Should [V3 1813 "3.3.19"] "FSINFO gives sizes that make sense: most at least preferred, and more than nothing." => |t| {
         let (sent, ok) = fsinfo(t)?;
         let right = ok.rtmax >= ok.rtpref && ok.wtmax >= ok.wtpref && ok.rtpref > 0 && ok.wtpref > 0 && ok.dtpref > 0
             && ok.maxfilesize > 0;

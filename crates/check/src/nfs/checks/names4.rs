@@ -324,7 +324,7 @@ checks! {
         => |t| {
             let (dir, fh) = (t.dir(), t.object(Kind::File)?);
             let client = t.a()?;
-            linked(client.from_to(&fh, &dir, link("y"))?)?;
+            linked(client.between(&fh, &dir, link("y"))?)?;
             client.done(&dir, &[remove("x")])?;
             let links = client.stat(&fh)?.links;
             hold(links == 1, "LINK, REMOVE of one name, GETATTR", || format!("{links} links; 1 is right"))?;
@@ -401,7 +401,7 @@ checks! {
         "RENAME of a directory into itself is INVAL."
         => |t| {
             let (dir, sub) = (t.dir(), t.object(Kind::Dir)?);
-            t.a()?.from_to(&dir, &sub, rename("x", "y"))?.is(&[S::INVAL])
+            t.a()?.between(&dir, &sub, rename("x", "y"))?.is(&[S::INVAL])
         };
     "rename-to-itself" V4 Must [V40 7530 "16.27.4", V41 8881 "18.26.3"]
         "RENAME to the same name does nothing, and succeeds."
@@ -414,7 +414,7 @@ checks! {
         "RENAME of one link to another of the same file does nothing: both stay."
         => |t| {
             let (dir, fh) = (t.dir(), t.object(Kind::File)?);
-            linked(t.a()?.from_to(&fh, &dir, link("y"))?)?;
+            linked(t.a()?.between(&fh, &dir, link("y"))?)?;
             t.at_dir(&[SAVED, rename("x", "y")], &[S::OK])?;
             t.at_dir(&[lookup("x")], &[S::OK])?;
             t.at_dir(&[lookup("y")], &[S::OK])
@@ -427,7 +427,7 @@ checks! {
             let (one, two) = (client.mkdir(&dir, "one")?, client.mkdir(&dir, "two")?);
             let moved = client.mkdir(&one, "x")?;
             let before = (client.stat(&one)?.change, client.stat(&two)?.change);
-            let answer = client.from_to(&one, &two, rename("x", "y"))?.ok()?;
+            let answer = client.between(&one, &two, rename("x", "y"))?.ok()?;
             let after = (client.stat(&one)?.change, client.stat(&two)?.change);
             let info = body!(answer, Rename);
             hold(before.0 != after.0 && before.1 != after.1, &answer.sent, || {
@@ -443,13 +443,13 @@ checks! {
         "RENAME out of a file is NOTDIR."
         => |t| {
             let (dir, fh) = (t.dir(), t.object(Kind::File)?);
-            t.a()?.from_to(&fh, &dir, rename("x", "y"))?.is(&[S::NOTDIR])
+            t.a()?.between(&fh, &dir, rename("x", "y"))?.is(&[S::NOTDIR])
         };
     "rename-to-file" V4 Must [V40 7530 "16.27.5", V41 8881 "15.1.2.6"]
         "RENAME into a file is NOTDIR."
         => |t| {
             let (dir, fh) = (t.dir(), t.object(Kind::File)?);
-            t.a()?.from_to(&dir, &fh, rename("x", "y"))?.is(&[S::NOTDIR])
+            t.a()?.between(&dir, &fh, rename("x", "y"))?.is(&[S::NOTDIR])
         };
     "rename-empty-old-name" V4 Must [V40 7530 "16.27.4", V41 8881 "18.26.3"]
         "RENAME of a name without characters is INVAL."
@@ -471,7 +471,7 @@ checks! {
             let (dir, fh) = (t.dir(), t.object(Kind::File)?);
             let client = t.a()?;
             let before = client.stat(&fh)?;
-            linked(client.from_to(&fh, &dir, link("y"))?)?;
+            linked(client.between(&fh, &dir, link("y"))?)?;
             let (after, found) = (client.stat(&fh)?, client.find(&dir, "y")?.unwrap_or_default());
             let other = client.stat(&found)?;
             hold(after.links == 2 && other.fileid == after.fileid, "LINK, GETATTR of both names", || {
@@ -483,34 +483,34 @@ checks! {
         "LINK to a name that is there is EXIST."
         => |t| {
             let (dir, fh) = (t.dir(), t.object(Kind::File)?);
-            linked(t.a()?.from_to(&fh, &dir, link("y"))?)?;
-            t.a()?.from_to(&fh, &dir, link("y"))?.is(&[S::EXIST])
+            linked(t.a()?.between(&fh, &dir, link("y"))?)?;
+            t.a()?.between(&fh, &dir, link("y"))?.is(&[S::EXIST])
         };
     "link-directory" V4 Must [V40 7530 "16.9.5", V41 8881 "18.9.4"]
         "LINK of a directory is ISDIR."
         => |t| {
             let (dir, sub) = (t.dir(), t.object(Kind::Dir)?);
-            t.a()?.from_to(&sub, &dir, link("y"))?.is(&[S::ISDIR, S::WRONG_TYPE])
+            t.a()?.between(&sub, &dir, link("y"))?.is(&[S::ISDIR, S::WRONG_TYPE])
         };
     "link-into-file" V4 Must [V40 7530 "16.9", V41 8881 "15.1.2.6"]
         "LINK into what is no directory is NOTDIR."
         => |t| {
             let (dir, fh) = (t.dir(), t.object(Kind::File)?);
             let other = t.a()?.file(&dir, "other", b"")?;
-            t.a()?.from_to(&fh, &other, link("y"))?.is(&[S::NOTDIR])
+            t.a()?.between(&fh, &other, link("y"))?.is(&[S::NOTDIR])
         };
     "link-empty-name" V4 Must [V40 7530 "16.9.4", V41 8881 "18.9.3"]
         "LINK to a name without characters is INVAL."
         => |t| {
             let (dir, fh) = (t.dir(), t.object(Kind::File)?);
-            t.a()?.from_to(&fh, &dir, link(""))?.is(&[S::INVAL])
+            t.a()?.between(&fh, &dir, link(""))?.is(&[S::INVAL])
         };
     "link-change-info" V4 Must [V40 7530 "16.9.4", V41 8881 "18.9.3"]
         "LINK gives the directory's change attribute after it truly."
         => |t| {
             let (dir, fh) = (t.dir(), t.object(Kind::File)?);
             let client = t.a()?;
-            let answer = linked(client.from_to(&fh, &dir, link("y"))?)?;
+            let answer = linked(client.between(&fh, &dir, link("y"))?)?;
             let (told, after) = (body!(answer, Link).cinfo.after, client.stat(&dir)?.change);
             hold(told == after, &answer.sent, || format!("change {told} after it; GETATTR says {after}"))
         };

@@ -303,7 +303,7 @@ checks! {
             let (answer, _) = t.a()?.open_how(b"opener", &fh, Share::READ, Openflag4::NoCreate, claim)?;
             answer.is(&[S::NO_GRACE, S::RECLAIM_BAD])
         };
-    "open-unknown-client" V40 Must [V40 7530 "13.1.10.3"]
+    "open-unknown-client" V40 Must [V40 7530 "13.1.10.2"]
         "OPEN with a client id that the server does not know is STALE_CLIENTID (or EXPIRED)."
         => |t| {
             t.object(Kind::File)?;

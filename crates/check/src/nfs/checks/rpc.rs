@@ -154,7 +154,7 @@ fn getport(t: &Trial, prog: u32, vers: u32) -> Result<u32, Stop> {
 checks! {
     /// Remote procedure calls.
     RPC, Rpc;
-    "rpc-null" ALL_VERSIONS Must [ALL_VERSIONS 5531 "12.1"] "NULL does nothing, and needs no credential." => |t| {
+    "rpc-null" ALL_VERSIONS Must [ALL_VERSIONS 5531 "9"] "NULL does nothing, and needs no credential." => |t| {
         answered(t, "NULL with AUTH_NONE", |_| {}, &[], "success", |rpc| matches!(rpc, RpcReply::Success(_)))
     };
     "rpc-version" ALL_VERSIONS Should [ALL_VERSIONS 5531 "9"] "Another version of RPC than 2 is RPC_MISMATCH." => |t| {
@@ -201,7 +201,7 @@ checks! {
     "rpc-bad-credential" ALL_VERSIONS Must [ALL_VERSIONS 5531 "8.2"] "AUTH_SYS whose body does not decode is refused (AUTH_BADCRED)." => |t| {
         refused(t, "AUTH_SYS with a body of three bytes", AuthFlavor::SYS, &[1, 2, 3])
     };
-    "rpc-too-many-groups" ALL_VERSIONS Must [ALL_VERSIONS 5531 "14"] "AUTH_SYS with more than 16 groups is refused (AUTH_BADCRED)." => |t| {
+    "rpc-too-many-groups" ALL_VERSIONS Must [ALL_VERSIONS 5531 "A"] "AUTH_SYS with more than 16 groups is refused (AUTH_BADCRED)." => |t| {
         let gids: Vec<u32> = (0..40).collect();
         let mut e = Encoder::new();
         e.put(&AuthSys { stamp: 0, machine_name: "check".into(), uid: 0, gid: 0, gids: List::Items(&gids) });

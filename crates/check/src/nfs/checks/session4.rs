@@ -356,6 +356,23 @@ checks! {
             hold(right, &answer.sent, || format!("{made:?}"))?;
             hold(made.sequence == sequence, &answer.sent, || format!("number {}; {sequence} is right", made.sequence))
         };
+    "create-session-back-channel" V41 Must [V41 8881 "18.36.3"]
+        "CREATE_SESSION leaves the numbers of requests and operations of the back channel as the client offered them."
+        => |t| {
+            let session = t.a()?.session.clone();
+            let back = session.map(|session| session.back);
+            let right = back.is_some_and(|back| {
+                back.maxoperations == BACK.maxoperations && back.maxrequests == BACK.maxrequests
+            });
+            hold(right, "CREATE_SESSION", || format!("{back:?}; {BACK:?} was offered"))
+        };
+    "create-session-flags" V41 Must [V41 8881 "18.36.3"]
+        "CREATE_SESSION does not set a flag that was not asked for."
+        => |t| {
+            let flags = t.a()?.session.as_ref().map_or(0, |session| session.flags);
+            let asked = v4::CREATE_SESSION_CONN_BACK_CHAN | v4::CREATE_SESSION_PERSIST;
+            hold(flags & !asked == 0, "CREATE_SESSION", || format!("flags {flags:#x}"))
+        };
     "create-session-too-small" V41 Should [V41 8881 "18.36.3"]
         "CREATE_SESSION with replies too small for anything is TOOSMALL."
         => |t| {

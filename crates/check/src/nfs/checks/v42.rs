@@ -73,7 +73,7 @@ fn copy(
         synchronous: true,
         source_server: List::Items(&[]),
     };
-    optional(client.from_to(&from.fh, &to.fh, Argop::Copy(args))?)
+    optional(client.between(&from.fh, &to.fh, Argop::Copy(args))?)
 }
 
 fn clone(
@@ -89,7 +89,7 @@ fn clone(
         dst_offset: dst,
         count,
     };
-    optional(client.from_to(&from.fh, &to.fh, Argop::Clone(args))?)
+    optional(client.between(&from.fh, &to.fh, Argop::Clone(args))?)
 }
 
 /// COPY succeeded for all bytes, which are then the same.
