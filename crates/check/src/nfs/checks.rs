@@ -41,6 +41,7 @@ macro_rules! checks {
     (@text $number:literal) => { crate::Text::Rfc($number) };
 }
 
+mod attributes3;
 mod attributes4;
 mod compound4;
 mod data3;
@@ -54,14 +55,15 @@ mod open4;
 mod readdir4;
 mod rpc;
 mod session4;
+mod stateid4;
 mod v2;
 mod v42;
 
 /// All tables.
 pub(super) const ALL: &[&[Check<Trial>]] = &[
     names3::NAMES,
-    names3::ATTRIBUTES,
-    names3::READDIR,
+    attributes3::ATTRIBUTES,
+    attributes3::READDIR,
     data3::IO,
     data3::LIMITS,
     rpc::RPC,
@@ -75,6 +77,7 @@ pub(super) const ALL: &[&[Check<Trial>]] = &[
     attributes4::LIST,
     io4::LIST,
     open4::LIST,
+    stateid4::LIST,
     lock4::LIST,
     session4::LIST,
     compound4::LIST,

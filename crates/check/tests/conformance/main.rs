@@ -1,7 +1,11 @@
 //! The checks against servers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures of the full tier; why a test is skipped")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "figures of the full tier; why a test is skipped"
+)]
 
 mod directories;
 mod embedded;

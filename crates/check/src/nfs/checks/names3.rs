@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use benchmaster_nfs_proto::v3::{self, Nfsstat3 as S, Sattr3, SetTime, access};
+use benchmaster_nfs_proto::v3::{self, Nfsstat3 as S, Sattr3};
 
 use super::Kind;
 use super::attributes4::stranger;
@@ -12,46 +12,46 @@ use crate::nfs::trial::Trial;
 use crate::{Stop, Tried};
 
 /// What a server may say to a name that it does not take.
-const BAD_NAME: &[S] = &[S::INVAL, S::ACCES, S::EXIST, S::NOTEMPTY, S::ISDIR];
-const THEN: v3::Nfstime3 = v3::Nfstime3 { seconds: 1_234_567_890, nseconds: 0 };
+pub(super) const BAD_NAME: &[S] = &[S::INVAL, S::ACCES, S::EXIST, S::NOTEMPTY, S::ISDIR];
+pub(super) const THEN: v3::Nfstime3 = v3::Nfstime3 { seconds: 1_234_567_890, nseconds: 0 };
 
 pub(super) fn place<'a>(dir: &'a [u8], name: &'a str) -> v3::DirOpArgs<'a> {
     v3::DirOpArgs { dir: dir.into(), name: name.into() }
 }
 
-fn mkdir<'a>(dir: &'a [u8], name: &'a str) -> v3::MkdirArgs<'a> {
+pub(super) fn mkdir<'a>(dir: &'a [u8], name: &'a str) -> v3::MkdirArgs<'a> {
     v3::MkdirArgs { where_: place(dir, name), attributes: Sattr3 { mode: Some(0o755), ..Sattr3::NONE } }
 }
 
-fn remove<'a>(dir: &'a [u8], name: &'a str) -> v3::RemoveArgs<'a> {
+pub(super) fn remove<'a>(dir: &'a [u8], name: &'a str) -> v3::RemoveArgs<'a> {
     v3::RemoveArgs { object: place(dir, name) }
 }
 
-fn rmdir<'a>(dir: &'a [u8], name: &'a str) -> Rmdir3<'a> {
+pub(super) fn rmdir<'a>(dir: &'a [u8], name: &'a str) -> Rmdir3<'a> {
     Rmdir3::of(remove(dir, name))
 }
 
-fn rename<'a>(from: (&'a [u8], &'a str), to: (&'a [u8], &'a str)) -> v3::RenameArgs<'a> {
+pub(super) fn rename<'a>(from: (&'a [u8], &'a str), to: (&'a [u8], &'a str)) -> v3::RenameArgs<'a> {
     v3::RenameArgs { from: place(from.0, from.1), to: place(to.0, to.1) }
 }
 
-fn lookup<'a>(dir: &'a [u8], name: &'a str) -> v3::LookupArgs<'a> {
+pub(super) fn lookup<'a>(dir: &'a [u8], name: &'a str) -> v3::LookupArgs<'a> {
     v3::LookupArgs { what: place(dir, name) }
 }
 
-fn getattr(fh: &[u8]) -> v3::GetattrArgs<'_> {
+pub(super) fn getattr(fh: &[u8]) -> v3::GetattrArgs<'_> {
     v3::GetattrArgs { object: fh.into() }
 }
 
-fn setattr(fh: &[u8], new_attributes: Sattr3) -> v3::SetattrArgs<'_> {
+pub(super) fn setattr(fh: &[u8], new_attributes: Sattr3) -> v3::SetattrArgs<'_> {
     v3::SetattrArgs { object: fh.into(), new_attributes, guard: None }
 }
 
-fn create<'a>(dir: &'a [u8], name: &'a str, how: v3::CreateHow) -> v3::CreateArgs<'a> {
+pub(super) fn create<'a>(dir: &'a [u8], name: &'a str, how: v3::CreateHow) -> v3::CreateArgs<'a> {
     v3::CreateArgs { where_: place(dir, name), how }
 }
 
-fn mode(mode: u32) -> Sattr3 {
+pub(super) fn mode(mode: u32) -> Sattr3 {
     Sattr3 { mode: Some(mode), ..Sattr3::NONE }
 }
 
@@ -63,12 +63,12 @@ impl Client {
     }
 
     /// Whether a name is there.
-    fn has(&mut self, dir: &[u8], name: &str) -> Result<bool, Stop> {
+    pub(super) fn has(&mut self, dir: &[u8], name: &str) -> Result<bool, Stop> {
         let answer = self.call(&lookup(dir, name))?;
         Ok(answer.get()?.status() == S::OK)
     }
 
-    fn symlink(&mut self, dir: &[u8], name: &str, text: &str) -> Result<Vec<u8>, Stop> {
+    pub(super) fn symlink(&mut self, dir: &[u8], name: &str, text: &str) -> Result<Vec<u8>, Stop> {
         let symlink = v3::SymlinkData { symlink_attributes: Sattr3::NONE, symlink_data: text.into() };
         let answer = self.call(&v3::SymlinkArgs { where_: place(dir, name), symlink })?;
         if answer.get()?.status() == S::NOTSUPP {
@@ -78,7 +78,7 @@ impl Client {
         self.lookup(dir, name)
     }
 
-    fn node(&mut self, dir: &[u8], name: &str, what: v3::MknodData) -> Result<Vec<u8>, Stop> {
+    pub(super) fn node(&mut self, dir: &[u8], name: &str, what: v3::MknodData) -> Result<Vec<u8>, Stop> {
         let answer = self.call(&v3::MknodArgs { where_: place(dir, name), what })?;
         if matches!(answer.get()?.status(), S::NOTSUPP | S::PERM | S::BADTYPE) {
             return Err(Stop::not_applicable(format!("the server makes no {what:?}")));
@@ -103,7 +103,7 @@ impl Trial {
 }
 
 /// What a server may also do: refuse the whole call as one that does not decode.
-fn or_garbage(tried: Tried) -> Tried {
+pub(super) fn or_garbage(tried: Tried) -> Tried {
     match tried {
         Err(Stop::Failed { came, .. }) if came.starts_with("GarbageArgs") => Ok(()),
         other => other,
@@ -111,7 +111,7 @@ fn or_garbage(tried: Tried) -> Tried {
 }
 
 /// RENAME of `a` to `b`, where both are what is given.
-fn rename_onto(t: &mut Trial, from: Kind, to: Kind, allowed: &[S]) -> Tried {
+pub(super) fn rename_onto(t: &mut Trial, from: Kind, to: Kind, allowed: &[S]) -> Tried {
     let dir = t.dir();
     let client = t.s()?;
     for (name, kind) in [("a", from), ("b", to)] {
@@ -124,7 +124,7 @@ fn rename_onto(t: &mut Trial, from: Kind, to: Kind, allowed: &[S]) -> Tried {
 }
 
 /// SETATTR of a new file, whose attributes are then right.
-fn sets(t: &mut Trial, attributes: Sattr3, right: impl Fn(&v3::Fattr3) -> bool) -> Tried {
+pub(super) fn sets(t: &mut Trial, attributes: Sattr3, right: impl Fn(&v3::Fattr3) -> bool) -> Tried {
     let fh = t.object3(Kind::File)?;
     let client = t.s()?;
     let answer = client.call(&setattr(&fh, attributes))?;
@@ -134,7 +134,7 @@ fn sets(t: &mut Trial, attributes: Sattr3, right: impl Fn(&v3::Fattr3) -> bool) 
 }
 
 /// The attributes after an operation that failed or not, where there are any, are those of GETATTR.
-fn same_after(t: &mut Trial, sent: &str, fh: &[u8], after: v3::PostOpAttr) -> Tried {
+pub(super) fn same_after(t: &mut Trial, sent: &str, fh: &[u8], after: v3::PostOpAttr) -> Tried {
     let stat = t.s()?.stat(fh)?;
     hold(after.is_none_or(|after| after == stat), sent, || {
         format!("attributes {after:?}; GETATTR says {stat:?}")
@@ -142,7 +142,7 @@ fn same_after(t: &mut Trial, sent: &str, fh: &[u8], after: v3::PostOpAttr) -> Tr
 }
 
 /// Pages of READDIR; names with their cookies.
-fn pages(client: &mut Client, dir: &[u8], count: u32) -> Result<Vec<(u64, String)>, Stop> {
+pub(super) fn pages(client: &mut Client, dir: &[u8], count: u32) -> Result<Vec<(u64, String)>, Stop> {
     let (mut cookie, mut cookieverf, mut all) = (0, [0; 8], Vec::new());
     for _ in 0..1000 {
         let answer = client.call(&v3::ReaddirArgs { dir: dir.into(), cookie, cookieverf, count })?;
@@ -161,7 +161,7 @@ fn pages(client: &mut Client, dir: &[u8], count: u32) -> Result<Vec<(u64, String
 }
 
 /// A directory of many entries lists each once.
-fn lists_each_once(t: &mut Trial, count: u32) -> Tried {
+pub(super) fn lists_each_once(t: &mut Trial, count: u32) -> Tried {
     let dir = t.dir();
     let client = t.s()?;
     let names: HashSet<String> = (0..60).map(|n| format!("entry-{n:03}")).collect();
@@ -179,7 +179,7 @@ fn lists_each_once(t: &mut Trial, count: u32) -> Tried {
 }
 
 /// What a stranger may do to a new file.
-fn stranger_may(t: &mut Trial, bits: u32, asked: u32, right: u32) -> Tried {
+pub(super) fn stranger_may(t: &mut Trial, bits: u32, asked: u32, right: u32) -> Tried {
     let fh = t.object3(Kind::File)?;
     let client = t.s()?;
     client.gives(&setattr(&fh, mode(bits)), &[S::OK])?;
@@ -190,12 +190,18 @@ fn stranger_may(t: &mut Trial, bits: u32, asked: u32, right: u32) -> Tried {
 }
 
 /// A longest name, by PATHCONF.
-fn longest(client: &mut Client, dir: &[u8]) -> Result<usize, Stop> {
+pub(super) fn longest(client: &mut Client, dir: &[u8]) -> Result<usize, Stop> {
     let answer = client.call(&v3::PathconfArgs { object: dir.into() })?;
     Ok(good!(answer).name_max as usize)
 }
 
-fn wcc_is_right(t: &mut Trial, dir: &[u8], before: v3::Fattr3, sent: &str, wcc: v3::WccData) -> Tried {
+pub(super) fn wcc_is_right(
+    t: &mut Trial,
+    dir: &[u8],
+    before: v3::Fattr3,
+    sent: &str,
+    wcc: v3::WccData,
+) -> Tried {
     if let Some(told) = wcc.before {
         hold(told.mtime == before.mtime && told.size == before.size, sent, || {
             format!("{told:?} before; GETATTR said {before:?}")
@@ -207,7 +213,9 @@ fn wcc_is_right(t: &mut Trial, dir: &[u8], before: v3::Fattr3, sent: &str, wcc: 
 checks! {
     /// Names.
     NAMES, Names;
-    "v3-lookup" V3 Must [V3 1813 "3.3.3"] "LOOKUP gives the handle and attributes of a name." => |t| {
+    "v3-lookup" V3 Must [V3 1813 "3.3.3"]
+        "LOOKUP gives the handle and attributes of a name."
+        => |t| {
         let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
         let answer = t.s()?.call(&lookup(&dir, "x"))?;
         let ok = good!(answer);
@@ -219,19 +227,25 @@ checks! {
         => |t| { let dir = t.dir(); t.s()?.gives(&lookup(&dir, "missing"), &[S::NOENT]) };
     "v3-lookup-in-file" V3 Must [V3 1813 "3.3.3"] "LOOKUP in a file is NOTDIR."
         => |t| { let fh = t.object3(Kind::File)?; t.s()?.gives(&lookup(&fh, "y"), &[S::NOTDIR]) };
-    "v3-lookup-dot" V3 Should [V3 1813 "3.3.3"] "`.` is the directory itself." => |t| {
+    "v3-lookup-dot" V3 Should [V3 1813 "3.3.3"]
+        "`.` is the directory itself."
+        => |t| {
         let dir = t.dir();
         let answer = t.s()?.call(&lookup(&dir, "."))?;
         let (ok, own) = (good!(answer).obj_attributes, t.s()?.stat(&dir)?.fileid);
         hold(ok.is_none_or(|ok| ok.fileid == own), &answer.sent, || format!("{ok:?}; fileid {own} is right"))
     };
-    "v3-lookup-dot-dot" V3 Should [V3 1813 "3.3.3"] "`..` is the directory above." => |t| {
+    "v3-lookup-dot-dot" V3 Should [V3 1813 "3.3.3"]
+        "`..` is the directory above."
+        => |t| {
         let (dir, sub) = (t.dir(), t.object3(Kind::Dir)?);
         let answer = t.s()?.call(&lookup(&sub, ".."))?;
         let (ok, parent) = (good!(answer).obj_attributes, t.s()?.stat(&dir)?.fileid);
         hold(ok.is_none_or(|ok| ok.fileid == parent), &answer.sent, || format!("{ok:?}; fileid {parent} is right"))
     };
-    "v3-lookup-long-name" V3 Must [V3 1813 "3.3.3"] "A name longer than name_max is NAMETOOLONG (NOENT, where names are cut)." => |t| {
+    "v3-lookup-long-name" V3 Must [V3 1813 "3.3.3"]
+        "A name longer than name_max is NAMETOOLONG (NOENT, where names are cut)."
+        => |t| {
         let dir = t.dir();
         let client = t.s()?;
         let name = "n".repeat(longest(client, &dir)? + 1);
@@ -239,25 +253,33 @@ checks! {
     };
     "v3-lookup-bad-handle" V3 Must [V3 1813 "2.6"] "Bytes that are no handle are BADHANDLE (or STALE)."
         => |t| t.s()?.gives(&lookup(b"no handle at all", "x"), &[S::BADHANDLE, S::STALE]);
-    "v3-create-guarded-existing" V3 Must [V3 1813 "3.3.8"] "A GUARDED CREATE of a name that is there is EXIST." => |t| {
+    "v3-create-guarded-existing" V3 Must [V3 1813 "3.3.8"]
+        "A GUARDED CREATE of a name that is there is EXIST."
+        => |t| {
         let dir = t.dir();
         t.object3(Kind::File)?;
         t.s()?.gives(&create(&dir, "x", v3::CreateHow::Guarded(mode(0o644))), &[S::EXIST])
     };
-    "v3-create-unchecked-existing" V3 Must [V3 1813 "3.3.8"] "An UNCHECKED CREATE of a file that is there leaves its content." => |t| {
+    "v3-create-unchecked-existing" V3 Must [V3 1813 "3.3.8"]
+        "An UNCHECKED CREATE of a file that is there leaves its content."
+        => |t| {
         let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
         t.s()?.gives(&create(&dir, "x", v3::CreateHow::Unchecked(Sattr3::NONE)), &[S::OK])?;
         let size = t.s()?.stat(&fh)?.size;
         hold(size == 7, "CREATE UNCHECKED of a file of 7 bytes, GETATTR", || format!("size {size}"))
     };
-    "v3-create-unchecked-truncates" V3 Must [V3 1813 "3.3.8"] "An UNCHECKED CREATE with size 0 empties the file." => |t| {
+    "v3-create-unchecked-truncates" V3 Must [V3 1813 "3.3.8"]
+        "An UNCHECKED CREATE with size 0 empties the file."
+        => |t| {
         let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
         let how = v3::CreateHow::Unchecked(Sattr3 { size: Some(0), ..Sattr3::NONE });
         t.s()?.gives(&create(&dir, "x", how), &[S::OK])?;
         let size = t.s()?.stat(&fh)?.size;
         hold(size == 0, "CREATE UNCHECKED with size 0, GETATTR", || format!("size {size}"))
     };
-    "v3-create-exclusive" V3 Must [V3 1813 "3.3.8"] "An EXCLUSIVE CREATE succeeds again with its verifier, and is EXIST with another." => |t| {
+    "v3-create-exclusive" V3 Must [V3 1813 "3.3.8"]
+        "An EXCLUSIVE CREATE succeeds again with its verifier, and is EXIST with another."
+        => |t| {
         let dir = t.dir();
         let client = t.s()?;
         let answer = client.call(&create(&dir, "x", v3::CreateHow::Exclusive([1; 8])))?;
@@ -268,7 +290,9 @@ checks! {
         client.gives(&create(&dir, "x", v3::CreateHow::Exclusive([1; 8])), &[S::OK])?;
         client.gives(&create(&dir, "x", v3::CreateHow::Exclusive([2; 8])), &[S::EXIST])
     };
-    "v3-create-mode" V3 Must [V3 1813 "3.3.8"] "CREATE gives the file the mode asked for, no size, and the caller as owner." => |t| {
+    "v3-create-mode" V3 Must [V3 1813 "3.3.8"]
+        "CREATE gives the file the mode asked for, no size, and the caller as owner."
+        => |t| {
         let dir = t.dir();
         let client = t.s()?;
         let answer = client.call(&create(&dir, "x", v3::CreateHow::Guarded(mode(0o604))))?;
@@ -278,7 +302,9 @@ checks! {
         let right = stat.mode & 0o7777 == 0o604 && stat.size == 0 && stat.nlink == 1 && (stat.uid == uid || uid == 0);
         hold(right, &answer.sent, || format!("{stat:?}"))
     };
-    "v3-create-wcc" V3 Should [V3 1813 "2.6"] "CREATE gives the attributes of the directory before and after it truly, where it gives them." => |t| {
+    "v3-create-wcc" V3 Should [V3 1813 "2.6"]
+        "CREATE gives the attributes of the directory before and after it truly, where it gives them."
+        => |t| {
         let dir = t.dir();
         let before = t.s()?.stat(&dir)?;
         let answer = t.s()?.call(&create(&dir, "x", v3::CreateHow::Guarded(mode(0o644))))?;
@@ -287,35 +313,47 @@ checks! {
     };
     "v3-create-in-file" V3 Must [V3 1813 "3.3.8"] "CREATE in a file is NOTDIR."
         => |t| { let fh = t.object3(Kind::File)?; t.s()?.gives(&create(&fh, "y", v3::CreateHow::Guarded(mode(0o644))), &[S::NOTDIR]) };
-    "v3-create-over-directory" V3 Should [V3 1813 "3.3.8"] "An UNCHECKED CREATE of the name of a directory is EXIST (or ISDIR, INVAL)." => |t| {
+    "v3-create-over-directory" V3 Should [V3 1813 "3.3.8"]
+        "An UNCHECKED CREATE of the name of a directory is EXIST (or ISDIR, INVAL)."
+        => |t| {
         let dir = t.dir();
         t.object3(Kind::Dir)?;
         t.s()?.gives(&create(&dir, "x", v3::CreateHow::Unchecked(mode(0o644))), &[S::EXIST, S::ISDIR, S::INVAL])
     };
-    "v3-create-long-name" V3 Must [V3 1813 "3.3.8"] "CREATE of a name longer than name_max is NAMETOOLONG." => |t| {
+    "v3-create-long-name" V3 Must [V3 1813 "3.3.8"]
+        "CREATE of a name longer than name_max is NAMETOOLONG."
+        => |t| {
         let dir = t.dir();
         let client = t.s()?;
         let name = "n".repeat(longest(client, &dir)? + 1);
         client.gives(&create(&dir, &name, v3::CreateHow::Guarded(mode(0o644))), &[S::NAMETOOLONG])
     };
-    "v3-create-dot" V3 Must [V3 1813 "3.2"] "CREATE of `.` and `..` is refused." => |t| {
+    "v3-create-dot" V3 Must [V3 1813 "3.2"]
+        "CREATE of `.` and `..` is refused."
+        => |t| {
         let dir = t.dir();
         t.s()?.gives(&create(&dir, ".", v3::CreateHow::Guarded(mode(0o644))), BAD_NAME)?;
         t.s()?.gives(&create(&dir, "..", v3::CreateHow::Guarded(mode(0o644))), BAD_NAME)
     };
-    "v3-create-empty-name" V3 Must [V3 1813 "3.2"] "CREATE of a name without characters is refused." => |t| {
+    "v3-create-empty-name" V3 Must [V3 1813 "3.2"]
+        "CREATE of a name without characters is refused."
+        => |t| {
         let dir = t.dir();
         let tried = t.s()?.gives(&create(&dir, "", v3::CreateHow::Guarded(mode(0o644))), &[S::INVAL, S::ACCES, S::EXIST, S::NOENT]);
         or_garbage(tried)
     };
-    "v3-create-slash" V3 Must [V3 1813 "3.2"] "A name is one component: CREATE of a name with `/` makes nothing in another directory." => |t| {
+    "v3-create-slash" V3 Must [V3 1813 "3.2"]
+        "A name is one component: CREATE of a name with `/` makes nothing in another directory."
+        => |t| {
         let (dir, sub) = (t.dir(), t.object3(Kind::Dir)?);
         // A file system may take it as a name like others.
         or_garbage(t.s()?.call(&create(&dir, "x/y", v3::CreateHow::Guarded(mode(0o644)))).map(|_| ()))?;
         let has = t.s()?.has(&sub, "y")?;
         hold(!has, "CREATE of x/y, where x is a directory, LOOKUP of y in x", || "the server walked the path".into())
     };
-    "v3-mkdir" V3 Must [V3 1813 "3.3.9"] "MKDIR makes a directory with the mode asked for." => |t| {
+    "v3-mkdir" V3 Must [V3 1813 "3.3.9"]
+        "MKDIR makes a directory with the mode asked for."
+        => |t| {
         let fh = t.object3(Kind::Dir)?;
         let stat = t.s()?.stat(&fh)?;
         hold(stat.ftype == v3::Ftype3::Dir && stat.mode & 0o777 == 0o755, "MKDIR, GETATTR", || format!("{stat:?}"))
@@ -324,7 +362,9 @@ checks! {
         => |t| { let dir = t.dir(); t.object3(Kind::File)?; t.s()?.gives(&mkdir(&dir, "x"), &[S::EXIST]) };
     "v3-mkdir-in-file" V3 Must [V3 1813 "3.3.9"] "MKDIR in a file is NOTDIR."
         => |t| { let fh = t.object3(Kind::File)?; t.s()?.gives(&mkdir(&fh, "y"), &[S::NOTDIR]) };
-    "v3-symlink" V3 Must [V3 1813 "3.3.10"] "SYMLINK makes a link, whose text READLINK gives as it is." => |t| {
+    "v3-symlink" V3 Must [V3 1813 "3.3.10"]
+        "SYMLINK makes a link, whose text READLINK gives as it is."
+        => |t| {
         let dir = t.dir();
         let text = "../a//b ü";
         let fh = t.s()?.symlink(&dir, "x", text)?;
@@ -334,7 +374,9 @@ checks! {
         let stat = t.s()?.stat(&fh)?;
         hold(stat.ftype == v3::Ftype3::Lnk && stat.size == text.len() as u64, "SYMLINK, GETATTR", || format!("{stat:?}"))
     };
-    "v3-symlink-existing" V3 Must [V3 1813 "3.3.10"] "SYMLINK of a name that is there is EXIST." => |t| {
+    "v3-symlink-existing" V3 Must [V3 1813 "3.3.10"]
+        "SYMLINK of a name that is there is EXIST."
+        => |t| {
         let dir = t.dir();
         t.object3(Kind::File)?;
         let symlink = v3::SymlinkData { symlink_attributes: Sattr3::NONE, symlink_data: "target".into() };
@@ -342,18 +384,24 @@ checks! {
     };
     "v3-readlink-of-file" V3 Must [V3 1813 "3.3.5"] "READLINK of a file is INVAL."
         => |t| { let fh = t.object3(Kind::File)?; t.s()?.gives(&v3::ReadlinkArgs { symlink: (&fh[..]).into() }, &[S::INVAL]) };
-    "v3-mknod-fifo" V3 Must [V3 1813 "3.3.11"] "MKNOD makes a FIFO." => |t| {
+    "v3-mknod-fifo" V3 Must [V3 1813 "3.3.11"]
+        "MKNOD makes a FIFO."
+        => |t| {
         let fh = t.object3(Kind::Fifo)?;
         let stat = t.s()?.stat(&fh)?;
         hold(stat.ftype == v3::Ftype3::Fifo, "MKNOD, GETATTR", || format!("{stat:?}"))
     };
-    "v3-mknod-socket" V3 Must [V3 1813 "3.3.11"] "MKNOD makes a socket." => |t| {
+    "v3-mknod-socket" V3 Must [V3 1813 "3.3.11"]
+        "MKNOD makes a socket."
+        => |t| {
         let dir = t.dir();
         let fh = t.s()?.node(&dir, "x", v3::MknodData::Sock(mode(0o644)))?;
         let stat = t.s()?.stat(&fh)?;
         hold(stat.ftype == v3::Ftype3::Sock, "MKNOD, GETATTR", || format!("{stat:?}"))
     };
-    "v3-mknod-character-device" V3 Must [V3 1813 "3.3.11"] "MKNOD makes a device with its numbers, of those who may." => |t| {
+    "v3-mknod-character-device" V3 Must [V3 1813 "3.3.11"]
+        "MKNOD makes a device with its numbers, of those who may."
+        => |t| {
         let dir = t.dir();
         let spec = v3::Specdata3 { major: 1, minor: 3 };
         let data = v3::DeviceData { dev_attributes: mode(0o644), spec };
@@ -361,17 +409,23 @@ checks! {
         let stat = t.s()?.stat(&fh)?;
         hold(stat.ftype == v3::Ftype3::Chr && stat.rdev == spec, "MKNOD, GETATTR", || format!("{stat:?}"))
     };
-    "v3-mknod-regular" V3 Must [V3 1813 "3.3.11"] "MKNOD of a regular file is BADTYPE (or INVAL)." => |t| {
+    "v3-mknod-regular" V3 Must [V3 1813 "3.3.11"]
+        "MKNOD of a regular file is BADTYPE (or INVAL)."
+        => |t| {
         let dir = t.dir();
         t.s()?.gives(&v3::MknodArgs { where_: place(&dir, "x"), what: v3::MknodData::Other(1) }, &[S::BADTYPE, S::INVAL, S::NOTSUPP])
     };
-    "v3-remove" V3 Must [V3 1813 "3.3.12"] "REMOVE takes a name away." => |t| {
+    "v3-remove" V3 Must [V3 1813 "3.3.12"]
+        "REMOVE takes a name away."
+        => |t| {
         let dir = t.dir();
         t.object3(Kind::File)?;
         t.s()?.gives(&remove(&dir, "x"), &[S::OK])?;
         t.s()?.gives(&lookup(&dir, "x"), &[S::NOENT])
     };
-    "v3-remove-stale" V3 Should [V3 1813 "2.6"] "The handle of what was removed is STALE, or shows that the object has no link." => |t| {
+    "v3-remove-stale" V3 Should [V3 1813 "2.6"]
+        "The handle of what was removed is STALE, or shows that the object has no link."
+        => |t| {
         let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
         t.s()?.gives(&remove(&dir, "x"), &[S::OK])?;
         let answer = t.s()?.call(&getattr(&fh))?;
@@ -383,14 +437,18 @@ checks! {
     };
     "v3-remove-missing" V3 Must [V3 1813 "3.3.12"] "REMOVE of a name that is not there is NOENT."
         => |t| { let dir = t.dir(); t.s()?.gives(&remove(&dir, "missing"), &[S::NOENT]) };
-    "v3-remove-directory" V3 Must [V3 1813 "3.3.12"] "REMOVE of a directory is ISDIR (or PERM, as POSIX has it), or removes it." => |t| {
+    "v3-remove-directory" V3 Must [V3 1813 "3.3.12"]
+        "REMOVE of a directory is ISDIR (or PERM, as POSIX has it), or removes it."
+        => |t| {
         let dir = t.dir();
         t.object3(Kind::Dir)?;
         t.s()?.gives(&remove(&dir, "x"), &[S::ISDIR, S::PERM, S::OK])
     };
     "v3-remove-in-file" V3 Must [V3 1813 "3.3.12"] "REMOVE in a file is NOTDIR."
         => |t| { let fh = t.object3(Kind::File)?; t.s()?.gives(&remove(&fh, "y"), &[S::NOTDIR]) };
-    "v3-remove-one-link" V3 Must [V3 1813 "3.3.12"] "REMOVE of one of two names leaves the file under the other." => |t| {
+    "v3-remove-one-link" V3 Must [V3 1813 "3.3.12"]
+        "REMOVE of one of two names leaves the file under the other."
+        => |t| {
         let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
         linked(t.s()?.call(&v3::LinkArgs { file: (&fh[..]).into(), link: place(&dir, "y") })?)?;
         t.s()?.gives(&remove(&dir, "x"), &[S::OK])?;
@@ -399,7 +457,9 @@ checks! {
     };
     "v3-rmdir" V3 Must [V3 1813 "3.3.13"] "RMDIR takes an empty directory away."
         => |t| { let dir = t.dir(); t.object3(Kind::Dir)?; t.s()?.gives(&rmdir(&dir, "x"), &[S::OK])?; t.s()?.gives(&lookup(&dir, "x"), &[S::NOENT]) };
-    "v3-rmdir-full" V3 Must [V3 1813 "3.3.13"] "RMDIR of a directory with entries is NOTEMPTY (or EXIST)." => |t| {
+    "v3-rmdir-full" V3 Must [V3 1813 "3.3.13"]
+        "RMDIR of a directory with entries is NOTEMPTY (or EXIST)."
+        => |t| {
         let (dir, sub) = (t.dir(), t.object3(Kind::Dir)?);
         t.s()?.file(&sub, "y", b"")?;
         t.s()?.gives(&rmdir(&dir, "x"), &[S::NOTEMPTY, S::EXIST])
@@ -408,12 +468,16 @@ checks! {
         => |t| { let dir = t.dir(); t.object3(Kind::File)?; t.s()?.gives(&rmdir(&dir, "x"), &[S::NOTDIR]) };
     "v3-rmdir-missing" V3 Must [V3 1813 "3.3.13"] "RMDIR of a name that is not there is NOENT."
         => |t| { let dir = t.dir(); t.s()?.gives(&rmdir(&dir, "missing"), &[S::NOENT]) };
-    "v3-rmdir-dot" V3 Must [V3 1813 "3.3.13"] "RMDIR of `.` is INVAL, of `..` EXIST (others are usual)." => |t| {
+    "v3-rmdir-dot" V3 Must [V3 1813 "3.3.13"]
+        "RMDIR of `.` is INVAL, of `..` EXIST (others are usual)."
+        => |t| {
         let sub = t.object3(Kind::Dir)?;
         t.s()?.gives(&rmdir(&sub, "."), BAD_NAME)?;
         t.s()?.gives(&rmdir(&sub, ".."), BAD_NAME)
     };
-    "v3-rename" V3 Must [V3 1813 "3.3.14"] "RENAME gives an object its new name; handle and number stay." => |t| {
+    "v3-rename" V3 Must [V3 1813 "3.3.14"]
+        "RENAME gives an object its new name; handle and number stay."
+        => |t| {
         let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
         let client = t.s()?;
         let before = client.stat(&fh)?.fileid;
@@ -425,7 +489,9 @@ checks! {
     };
     "v3-rename-missing" V3 Must [V3 1813 "3.3.14"] "RENAME of a name that is not there is NOENT."
         => |t| { let dir = t.dir(); t.s()?.gives(&rename((&dir, "missing"), (&dir, "y")), &[S::NOENT]) };
-    "v3-rename-replaces" V3 Must [V3 1813 "3.3.14"] "RENAME of a file over a file replaces it." => |t| {
+    "v3-rename-replaces" V3 Must [V3 1813 "3.3.14"]
+        "RENAME of a file over a file replaces it."
+        => |t| {
         rename_onto(t, Kind::File, Kind::File, &[S::OK])?;
         let dir = t.dir();
         let has = t.s()?.has(&dir, "a")?;
@@ -437,7 +503,9 @@ checks! {
         => |t| rename_onto(t, Kind::Dir, Kind::File, &[S::EXIST, S::NOTDIR]);
     "v3-rename-over-empty-directory" V3 Must [V3 1813 "3.3.14"] "RENAME of a directory over an empty one replaces it."
         => |t| rename_onto(t, Kind::Dir, Kind::Dir, &[S::OK]);
-    "v3-rename-over-full-directory" V3 Must [V3 1813 "3.3.14"] "RENAME over a directory with entries is NOTEMPTY or EXIST." => |t| {
+    "v3-rename-over-full-directory" V3 Must [V3 1813 "3.3.14"]
+        "RENAME over a directory with entries is NOTEMPTY or EXIST."
+        => |t| {
         let dir = t.dir();
         let client = t.s()?;
         client.mkdir(&dir, "a")?;
@@ -447,20 +515,26 @@ checks! {
     };
     "v3-rename-into-itself" V3 Must [V3 1813 "3.3.14"] "RENAME of a directory into itself is INVAL."
         => |t| { let (dir, sub) = (t.dir(), t.object3(Kind::Dir)?); t.s()?.gives(&rename((&dir, "x"), (&sub, "y")), &[S::INVAL]) };
-    "v3-rename-to-itself" V3 Must [V3 1813 "3.3.14"] "RENAME to the same name does nothing, and succeeds." => |t| {
+    "v3-rename-to-itself" V3 Must [V3 1813 "3.3.14"]
+        "RENAME to the same name does nothing, and succeeds."
+        => |t| {
         let dir = t.dir();
         t.object3(Kind::File)?;
         t.s()?.gives(&rename((&dir, "x"), (&dir, "x")), &[S::OK])?;
         t.s()?.gives(&lookup(&dir, "x"), &[S::OK])
     };
-    "v3-rename-to-link-of-itself" V3 Must [V3 1813 "3.3.14"] "RENAME of one link to another of the same file does nothing." => |t| {
+    "v3-rename-to-link-of-itself" V3 Must [V3 1813 "3.3.14"]
+        "RENAME of one link to another of the same file does nothing."
+        => |t| {
         let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
         linked(t.s()?.call(&v3::LinkArgs { file: (&fh[..]).into(), link: place(&dir, "y") })?)?;
         t.s()?.gives(&rename((&dir, "x"), (&dir, "y")), &[S::OK])?;
         t.s()?.gives(&lookup(&dir, "x"), &[S::OK])?;
         t.s()?.gives(&lookup(&dir, "y"), &[S::OK])
     };
-    "v3-rename-across-directories" V3 Must [V3 1813 "3.3.14"] "RENAME moves between directories." => |t| {
+    "v3-rename-across-directories" V3 Must [V3 1813 "3.3.14"]
+        "RENAME moves between directories."
+        => |t| {
         let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
         let client = t.s()?;
         let sub = client.mkdir(&dir, "sub")?;
@@ -469,7 +543,9 @@ checks! {
         let (one, two) = (client.stat(&fh)?.fileid, client.stat(&found)?.fileid);
         hold(one == two, "RENAME to another directory, LOOKUP, GETATTR", || format!("fileid {two}; {one} is right"))
     };
-    "v3-link" V3 Must [V3 1813 "3.3.15"] "LINK gives a file one more name." => |t| {
+    "v3-link" V3 Must [V3 1813 "3.3.15"]
+        "LINK gives a file one more name."
+        => |t| {
         let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
         let answer = linked(t.s()?.call(&v3::LinkArgs { file: (&fh[..]).into(), link: place(&dir, "y") })?)?;
         let after = good!(answer).file_attributes;
@@ -477,17 +553,23 @@ checks! {
         let stat = t.s()?.stat(&fh)?;
         hold(stat.nlink == 2, &answer.sent, || format!("{stat:?}; 2 links are right"))
     };
-    "v3-link-existing" V3 Must [V3 1813 "3.3.15"] "LINK to a name that is there is EXIST." => |t| {
+    "v3-link-existing" V3 Must [V3 1813 "3.3.15"]
+        "LINK to a name that is there is EXIST."
+        => |t| {
         let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
         t.s()?.file(&dir, "y", b"")?;
         t.s()?.gives(&v3::LinkArgs { file: (&fh[..]).into(), link: place(&dir, "y") }, &[S::EXIST, S::NOTSUPP])
     };
-    "v3-link-directory" V3 Should [V3 1813 "3.3.15"] "LINK of a directory is refused (PERM, ISDIR, INVAL)." => |t| {
+    "v3-link-directory" V3 Should [V3 1813 "3.3.15"]
+        "LINK of a directory is refused (PERM, ISDIR, INVAL)."
+        => |t| {
         let (dir, sub) = (t.dir(), t.object3(Kind::Dir)?);
         let args = v3::LinkArgs { file: (&sub[..]).into(), link: place(&dir, "y") };
         t.s()?.gives(&args, &[S::PERM, S::ISDIR, S::INVAL, S::NOTSUPP, S::BADTYPE])
     };
-    "v3-link-into-file" V3 Must [V3 1813 "3.3.15"] "LINK into a file is NOTDIR." => |t| {
+    "v3-link-into-file" V3 Must [V3 1813 "3.3.15"]
+        "LINK into a file is NOTDIR."
+        => |t| {
         let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
         let other = t.s()?.file(&dir, "other", b"")?;
         t.s()?.gives(&v3::LinkArgs { file: (&fh[..]).into(), link: place(&other, "y") }, &[S::NOTDIR])
@@ -495,171 +577,10 @@ checks! {
 }
 
 /// LINK succeeded, or the file system has no links.
-fn linked<'a>(answer: Answer<v3::LinkArgs<'a>>) -> Result<Answer<v3::LinkArgs<'a>>, Stop> {
+pub(super) fn linked<'a>(answer: Answer<v3::LinkArgs<'a>>) -> Result<Answer<v3::LinkArgs<'a>>, Stop> {
     if answer.get()?.status() == S::NOTSUPP {
         return Err(Stop::not_applicable("the file system has no hard links"));
     }
     good!(answer);
     Ok(answer)
-}
-
-checks! {
-    /// Attributes and rights.
-    ATTRIBUTES, Attributes;
-    "v3-getattr" V3 Must [V3 1813 "3.3.1"] "GETATTR gives type, size and links of a file." => |t| {
-        let fh = t.object3(Kind::File)?;
-        let stat = t.s()?.stat(&fh)?;
-        let right = stat.ftype == v3::Ftype3::Reg && stat.size == 7 && stat.nlink == 1 && stat.mode & 0o7777 == 0o644;
-        hold(right, "GETATTR", || format!("{stat:?}"))
-    };
-    "v3-getattr-bad-handle" V3 Must [V3 1813 "3.3.1"] "GETATTR of bytes that are no handle is BADHANDLE (or STALE)."
-        => |t| t.s()?.gives(&getattr(b"no handle at all, but longer than one"), &[S::BADHANDLE, S::STALE]);
-    "v3-getattr-empty-handle" V3 Must [V3 1813 "3.3.1"] "GETATTR of an empty handle is BADHANDLE (or STALE)."
-        => |t| or_garbage(t.s()?.gives(&getattr(b""), &[S::BADHANDLE, S::STALE]));
-    "v3-fileid-unique" V3 Must [V3 1813 "2.5"] "Two objects have different fileids and the same fsid." => |t| {
-        let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
-        let other = t.s()?.file(&dir, "other", b"")?;
-        let (one, two) = (t.s()?.stat(&fh)?, t.s()?.stat(&other)?);
-        hold(one.fileid != two.fileid && one.fsid == two.fsid, "GETATTR of two files", || {
-            format!("fileids {} and {}, fsids {} and {}", one.fileid, two.fileid, one.fsid, two.fsid)
-        })
-    };
-    "v3-setattr-mode" V3 Must [V3 1813 "3.3.2"] "SETATTR sets the mode." => |t| sets(t, mode(0o640), |stat| stat.mode & 0o7777 == 0o640);
-    "v3-setattr-shrinks" V3 Must [V3 1813 "3.3.2"] "SETATTR of a smaller size cuts the file."
-        => |t| sets(t, Sattr3 { size: Some(3), ..Sattr3::NONE }, |stat| stat.size == 3);
-    "v3-setattr-grows" V3 Must [V3 1813 "3.3.2"] "SETATTR of a larger size adds zeros." => |t| {
-        sets(t, Sattr3 { size: Some(9), ..Sattr3::NONE }, |stat| stat.size == 9)?;
-        let dir = t.dir();
-        let fh = t.s()?.lookup(&dir, "x")?;
-        let answer = t.s()?.call(&v3::ReadArgs { file: (&fh[..]).into(), offset: 0, count: 100 })?;
-        let data = good!(answer).data.bytes().unwrap_or_default();
-        hold(data == b"content\0\0", &answer.sent, || format!("{data:02x?}"))
-    };
-    "v3-setattr-times" V3 Must [V3 1813 "3.3.2"] "SETATTR sets both times to given ones." => |t| {
-        let time = SetTime::SetToClientTime(THEN);
-        sets(t, Sattr3 { atime: time, mtime: time, ..Sattr3::NONE }, |stat| stat.atime == THEN && stat.mtime == THEN)
-    };
-    "v3-setattr-server-time" V3 Must [V3 1813 "3.3.2"] "SETATTR sets a time to the server's." => |t| {
-        let time = SetTime::SetToServerTime;
-        sets(t, Sattr3 { mtime: time, ..Sattr3::NONE }, |stat| stat.mtime.seconds + 2 >= stat.ctime.seconds)
-    };
-    "v3-setattr-nothing" V3 Must [V3 1813 "3.3.2"] "SETATTR of nothing succeeds." => |t| sets(t, Sattr3::NONE, |stat| stat.size == 7);
-    "v3-setattr-guard" V3 Must [V3 1813 "3.3.2"] "SETATTR with a guard that is not the ctime is NOT_SYNC, and sets nothing." => |t| {
-        let fh = t.object3(Kind::File)?;
-        let args = v3::SetattrArgs { guard: Some(THEN), ..setattr(&fh, mode(0o600)) };
-        t.s()?.gives(&args, &[S::NOT_SYNC])?;
-        let stat = t.s()?.stat(&fh)?;
-        hold(stat.mode & 0o777 == 0o644, "SETATTR with a wrong guard, GETATTR", || format!("{stat:?}"))
-    };
-    "v3-setattr-right-guard" V3 Must [V3 1813 "3.3.2"] "SETATTR with a guard that is the ctime succeeds." => |t| {
-        let fh = t.object3(Kind::File)?;
-        let ctime = t.s()?.stat(&fh)?.ctime;
-        t.s()?.gives(&v3::SetattrArgs { guard: Some(ctime), ..setattr(&fh, mode(0o600)) }, &[S::OK])
-    };
-    "v3-setattr-wcc" V3 Should [V3 1813 "2.6"] "SETATTR gives the attributes before and after it truly, where it gives them." => |t| {
-        let fh = t.object3(Kind::File)?;
-        let before = t.s()?.stat(&fh)?;
-        let answer = t.s()?.call(&setattr(&fh, mode(0o600)))?;
-        let wcc = good!(answer).obj_wcc;
-        wcc_is_right(t, &fh, before, &answer.sent, wcc)
-    };
-    "v3-setattr-size-of-directory" V3 Must [V3 1813 "3.3.2"] "The size of a directory cannot be set." => |t| {
-        let fh = t.object3(Kind::Dir)?;
-        t.s()?.gives(&setattr(&fh, Sattr3 { size: Some(0), ..Sattr3::NONE }), &[S::INVAL, S::ISDIR, S::PERM, S::ACCES, S::BADTYPE])
-    };
-    "v3-setattr-of-stranger" V3 Must [V3 1813 "3.3.2"] "Who does not own an object cannot set its mode: PERM (or ACCES)." => |t| {
-        let fh = t.object3(Kind::File)?;
-        let client = t.s()?;
-        client.user = stranger(client.user);
-        client.gives(&setattr(&fh, mode(0o777)), &[S::PERM, S::ACCES])
-    };
-    "v3-create-of-stranger" V3 Must [V3 1813 "2.6"] "Who may not write a directory makes nothing in it: ACCES." => |t| {
-        let dir = t.dir();
-        let client = t.s()?;
-        client.user = stranger(client.user);
-        client.gives(&mkdir(&dir, "y"), &[S::ACCES])
-    };
-    "v3-access-of-owner" V3 Must [V3 1813 "3.3.4"] "ACCESS tells the owner of a file with mode 0644 that he may read and write it, and no bit more than asked." => |t| {
-        let fh = t.object3(Kind::File)?;
-        let asked = access::READ | access::MODIFY;
-        let answer = t.s()?.call(&v3::AccessArgs { object: (&fh[..]).into(), access: asked })?;
-        let given = good!(answer).access;
-        hold(given == asked, &answer.sent, || format!("{given:#x}; {asked:#x} is right"))
-    };
-    "v3-access-of-stranger" V3 Must [V3 1813 "3.3.4"] "ACCESS tells others of a file with mode 0644 that they may read only."
-        => |t| stranger_may(t, 0o644, access::READ | access::MODIFY, access::READ);
-    "v3-access-denied" V3 Must [V3 1813 "3.3.4"] "ACCESS tells others of a file with mode 0600 that they may nothing."
-        => |t| stranger_may(t, 0o600, access::READ | access::MODIFY | access::EXTEND, 0);
-    "v3-entries-change-directory" V3 Must [V3 1813 "2.5"] "A new entry moves the mtime of its directory, or stays within one tick." => |t| {
-        let dir = t.dir();
-        let time = SetTime::SetToClientTime(THEN);
-        t.s()?.gives(&setattr(&dir, Sattr3 { mtime: time, ..Sattr3::NONE }), &[S::OK])?;
-        t.object3(Kind::File)?;
-        let stat = t.s()?.stat(&dir)?;
-        hold(stat.mtime != THEN, "CREATE, GETATTR of the directory", || format!("{stat:?}"))
-    };
-}
-
-checks! {
-    /// Listings.
-    READDIR, Readdir;
-    "v3-readdir-each-once" V3 Must [V3 1813 "3.3.16"] "READDIR gives each entry once." => |t| lists_each_once(t, 65_536);
-    "v3-readdir-each-once-in-pages" V3 Must [V3 1813 "3.3.16"] "READDIR gives each entry once, over many small pages." => |t| lists_each_once(t, 512);
-    "v3-readdir-of-file" V3 Must [V3 1813 "3.3.16"] "READDIR of a file is NOTDIR." => |t| {
-        let fh = t.object3(Kind::File)?;
-        t.s()?.gives(&v3::ReaddirArgs { dir: (&fh[..]).into(), cookie: 0, cookieverf: [0; 8], count: 4096 }, &[S::NOTDIR])
-    };
-    "v3-readdir-too-small" V3 Should [V3 1813 "3.3.16"] "READDIR with a count in which nothing fits is TOOSMALL." => |t| {
-        let dir = t.dir();
-        t.object3(Kind::File)?;
-        t.s()?.gives(&v3::ReaddirArgs { dir: (&dir[..]).into(), cookie: 0, cookieverf: [0; 8], count: 8 }, &[S::TOOSMALL, S::INVAL])
-    };
-    "v3-readdir-fileids" V3 Must [V3 1813 "3.3.16"] "READDIR gives the fileid that GETATTR gives." => |t| {
-        let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
-        let answer = t.s()?.call(&v3::ReaddirArgs { dir: (&dir[..]).into(), cookie: 0, cookieverf: [0; 8], count: 4096 })?;
-        let found = good!(answer).entries.iter().find(|entry| entry.name.0 == b"x").map(|entry| entry.fileid);
-        let right = t.s()?.stat(&fh)?.fileid;
-        hold(found == Some(right), &answer.sent, || format!("fileid {found:?}; {right} is right"))
-    };
-    "v3-readdirplus" V3 Must [V3 1813 "3.3.17"] "READDIRPLUS gives handles and attributes, where it gives them, as LOOKUP and GETATTR do." => |t| {
-        let (dir, fh) = (t.dir(), t.object3(Kind::File)?);
-        let args = v3::ReaddirplusArgs { dir: (&dir[..]).into(), cookie: 0, cookieverf: [0; 8], dircount: 4096, maxcount: 16_384 };
-        let answer = t.s()?.call(&args)?;
-        if answer.get()?.status() == S::NOTSUPP {
-            return Err(Stop::not_applicable("the server does not have READDIRPLUS"));
-        }
-        let entry = good!(answer).entries.iter().find(|entry| entry.name.0 == b"x");
-        let entry = entry.ok_or_else(|| answer.wrong("the entry `x` is right"))?;
-        hold(entry.name_handle.is_none_or(|given| given.0 == fh), &answer.sent, || "another handle".into())?;
-        same_after(t, &answer.sent, &fh, entry.name_attributes)
-    };
-    "v3-readdirplus-of-file" V3 Must [V3 1813 "3.3.17"] "READDIRPLUS of a file is NOTDIR." => |t| {
-        let fh = t.object3(Kind::File)?;
-        let args = v3::ReaddirplusArgs { dir: (&fh[..]).into(), cookie: 0, cookieverf: [0; 8], dircount: 4096, maxcount: 4096 };
-        t.s()?.gives(&args, &[S::NOTDIR, S::NOTSUPP])
-    };
-    "v3-readdir-while-removing" V3 Linux [V3 linux "readdir(3)"] "Removing what a page listed does not hide the next (`rm -r` depends on it)." => |t| {
-        let dir = t.dir();
-        let client = t.s()?;
-        for n in 0..60 {
-            client.mkdir(&dir, &format!("entry-{n:03}"))?;
-        }
-        let (mut cookie, mut cookieverf, mut seen) = (0, [0; 8], 0);
-        loop {
-            let answer = client.call(&v3::ReaddirArgs { dir: (&dir[..]).into(), cookie, cookieverf, count: 700 })?;
-            let page = good!(answer);
-            let entries: Vec<(u64, String)> =
-                page.entries.iter().map(|one| (one.cookie, String::from_utf8_lossy(one.name.0).into_owned())).collect();
-            (cookie, cookieverf) = (entries.last().map_or(cookie, |(cookie, _)| *cookie), page.cookieverf);
-            for (_, name) in entries.iter().filter(|(_, name)| name != "." && name != "..") {
-                client.gives(&rmdir(&dir, name), &[S::OK])?;
-                seen += 1;
-            }
-            if page.eof {
-                break;
-            }
-            hold(!entries.is_empty(), &answer.sent, || "no entries, and not the end".into())?;
-        }
-        hold(seen == 60, "READDIR and RMDIR in turns", || format!("{seen} of 60 entries seen"))
-    };
 }

@@ -170,14 +170,30 @@ fn second(t: &mut Trial, first: (bool, (u64, u64)), other: (bool, (u64, u64)), r
 checks! {
     /// The lock manager.
     LIST, Lock;
-    "nlm-exclusive" V3 Must [V3 1813 "6.2"] "An exclusive lock keeps others away: DENIED." => |t| second(t, (true, (0, 10)), (true, (5, 1)), S::DENIED);
-    "nlm-exclusive-and-shared" V3 Must [V3 1813 "6.2"] "An exclusive lock keeps shared ones away: DENIED." => |t| second(t, (true, (0, 10)), (false, (9, 5)), S::DENIED);
-    "nlm-shared-and-exclusive" V3 Must [V3 1813 "6.2"] "A shared lock keeps exclusive ones away: DENIED." => |t| second(t, (false, (0, 10)), (true, (0, 1)), S::DENIED);
-    "nlm-shared-together" V3 Must [V3 1813 "6.2"] "Shared locks stand together." => |t| second(t, (false, (0, 10)), (false, (0, 10)), S::GRANTED);
-    "nlm-beside" V3 Must [V3 1813 "6.2"] "Ranges that touch do not overlap." => |t| second(t, (true, (0, 10)), (true, (10, 10)), S::GRANTED);
-    "nlm-to-the-end" V3 Must [V3 1813 "6.2"] "A length of 0 locks to the end, however far." => |t| second(t, (true, (100, 0)), (true, (1 << 40, 1)), S::DENIED);
-    "nlm-before-the-end-lock" V3 Must [V3 1813 "6.2"] "A lock to the end leaves what is before it." => |t| second(t, (true, (100, 0)), (true, (0, 100)), S::GRANTED);
-    "nlm-test" V3 Must [V3 1813 "6.2"] "TEST says who is in the way, of what range and kind; a free range is GRANTED." => |t| {
+    "nlm-exclusive" V3 Must [V3 1813 "6.2"]
+        "An exclusive lock keeps others away: DENIED."
+        => |t| second(t, (true, (0, 10)), (true, (5, 1)), S::DENIED);
+    "nlm-exclusive-and-shared" V3 Must [V3 1813 "6.2"]
+        "An exclusive lock keeps shared ones away: DENIED."
+        => |t| second(t, (true, (0, 10)), (false, (9, 5)), S::DENIED);
+    "nlm-shared-and-exclusive" V3 Must [V3 1813 "6.2"]
+        "A shared lock keeps exclusive ones away: DENIED."
+        => |t| second(t, (false, (0, 10)), (true, (0, 1)), S::DENIED);
+    "nlm-shared-together" V3 Must [V3 1813 "6.2"]
+        "Shared locks stand together."
+        => |t| second(t, (false, (0, 10)), (false, (0, 10)), S::GRANTED);
+    "nlm-beside" V3 Must [V3 1813 "6.2"]
+        "Ranges that touch do not overlap."
+        => |t| second(t, (true, (0, 10)), (true, (10, 10)), S::GRANTED);
+    "nlm-to-the-end" V3 Must [V3 1813 "6.2"]
+        "A length of 0 locks to the end, however far."
+        => |t| second(t, (true, (100, 0)), (true, (1 << 40, 1)), S::DENIED);
+    "nlm-before-the-end-lock" V3 Must [V3 1813 "6.2"]
+        "A lock to the end leaves what is before it."
+        => |t| second(t, (true, (100, 0)), (true, (0, 100)), S::GRANTED);
+    "nlm-test" V3 Must [V3 1813 "6.2"]
+        "TEST says who is in the way, of what range and kind; a free range is GRANTED."
+        => |t| {
         let mut locks = locks(t)?;
         let (free, _) = locks.test(TWO, true, (0, 100))?;
         hold(free == S::GRANTED, "TEST of a free file", || free.to_string())?;
@@ -189,7 +205,9 @@ checks! {
             format!("{status}, {holder:?}; 3, 7, exclusive are right")
         })
     };
-    "nlm-test-process" V3 Should [V3 1813 "6.1.4"] "TEST gives the process id that the holder locked with." => |t| {
+    "nlm-test-process" V3 Should [V3 1813 "6.1.4"]
+        "TEST gives the process id that the holder locked with."
+        => |t| {
         let mut locks = locks(t)?;
         locks.try_lock(ONE, true, (3, 7))?;
         let (_, holder) = locks.test(TWO, true, (0, 100))?;
@@ -197,14 +215,18 @@ checks! {
         let process = holder.map(|(process, ..)| process);
         hold(process == Some(1), "LOCK by process 1, TEST by another", || format!("process {process:?}"))
     };
-    "nlm-test-takes-nothing" V3 Must [V3 1813 "6.2"] "TEST takes no lock." => |t| {
+    "nlm-test-takes-nothing" V3 Must [V3 1813 "6.2"]
+        "TEST takes no lock."
+        => |t| {
         let mut locks = locks(t)?;
         locks.test(TWO, true, (0, 100))?;
         let status = locks.try_lock(ONE, true, (0, 100))?;
         locks.unlock(ONE, (0, 0))?;
         hold(status == S::GRANTED, "TEST by one, LOCK by another", || format!("{status}; GRANTED is right"))
     };
-    "nlm-unlock" V3 Must [V3 1813 "6.2"] "UNLOCK frees its range, and leaves the rest." => |t| {
+    "nlm-unlock" V3 Must [V3 1813 "6.2"]
+        "UNLOCK frees its range, and leaves the rest."
+        => |t| {
         let mut locks = locks(t)?;
         locks.try_lock(ONE, true, (0, 30))?;
         let status = locks.unlock(ONE, (10, 10))?;
@@ -215,30 +237,40 @@ checks! {
         let right = status == S::GRANTED && middle == S::GRANTED && head == S::DENIED && tail == S::DENIED;
         hold(right, "LOCK of 30 bytes, UNLOCK of 10 in the middle, TESTs", || format!("{status}; {head}, {middle}, {tail}"))
     };
-    "nlm-unlock-nothing" V3 Must [V3 1813 "6.2"] "UNLOCK of what is not locked is GRANTED." => |t| {
+    "nlm-unlock-nothing" V3 Must [V3 1813 "6.2"]
+        "UNLOCK of what is not locked is GRANTED."
+        => |t| {
         let mut locks = locks(t)?;
         let status = locks.unlock(ONE, (0, 10))?;
         hold(status == S::GRANTED, "UNLOCK of a free file", || format!("{status}; GRANTED is right"))
     };
-    "nlm-again" V3 Must [V3 1813 "6.2"] "A lock that its owner has already is given again." => |t| {
+    "nlm-again" V3 Must [V3 1813 "6.2"]
+        "A lock that its owner has already is given again."
+        => |t| {
         let mut locks = locks(t)?;
         locks.try_lock(ONE, true, (0, 10))?;
         let status = locks.try_lock(ONE, true, (0, 10))?;
         locks.unlock(ONE, (0, 0))?;
         hold(status == S::GRANTED, "LOCK twice by one owner", || format!("{status}; GRANTED is right"))
     };
-    "nlm-cancel-nothing" V3 Should [V3 1813 "6.2"] "CANCEL of what does not wait is DENIED (or GRANTED)." => |t| {
+    "nlm-cancel-nothing" V3 Should [V3 1813 "6.2"]
+        "CANCEL of what does not wait is DENIED (or GRANTED)."
+        => |t| {
         let mut locks = locks(t)?;
         let status = locks.cancel(ONE, (0, 10))?;
         hold([S::DENIED, S::GRANTED].contains(&status), "CANCEL without a LOCK", || status.to_string())
     };
-    "nlm-stale-handle" V3 Must [V3 1813 "6.2"] "LOCK of bytes that are no handle is STALE_FH or FAILED." => |t| {
+    "nlm-stale-handle" V3 Must [V3 1813 "6.2"]
+        "LOCK of bytes that are no handle is STALE_FH or FAILED."
+        => |t| {
         let mut locks = locks(t)?;
         locks.fh = b"no handle at all".to_vec();
         let status = locks.try_lock(ONE, true, (0, 10))?;
         hold([S::STALE_FH, S::FAILED].contains(&status), "LOCK with a bad handle", || format!("{status}; STALE_FH is right"))
     };
-    "nlm-share" V3 Must [V3 1813 "6.2"] "SHARE keeps those away whom it denies, until UNSHARE." => |t| {
+    "nlm-share" V3 Must [V3 1813 "6.2"]
+        "SHARE keeps those away whom it denies, until UNSHARE."
+        => |t| {
         let mut locks = locks(t)?;
         let (share, unshare) = (nlm::Proc::SHARE, nlm::Proc::UNSHARE);
         let deny = nlm::FshMode::DenyWrite;

@@ -154,35 +154,49 @@ fn getport(t: &Trial, prog: u32, vers: u32) -> Result<u32, Stop> {
 checks! {
     /// Remote procedure calls.
     RPC, Rpc;
-    "rpc-null" ALL_VERSIONS Must [ALL_VERSIONS 5531 "9"] "NULL does nothing, and needs no credential." => |t| {
+    "rpc-null" ALL_VERSIONS Must [ALL_VERSIONS 5531 "9"]
+        "NULL does nothing, and needs no credential."
+        => |t| {
         answered(t, "NULL with AUTH_NONE", |_| {}, &[], "success", |rpc| matches!(rpc, RpcReply::Success(_)))
     };
-    "rpc-version" ALL_VERSIONS Should [ALL_VERSIONS 5531 "9"] "Another version of RPC than 2 is RPC_MISMATCH." => |t| {
+    "rpc-version" ALL_VERSIONS Should [ALL_VERSIONS 5531 "9"]
+        "Another version of RPC than 2 is RPC_MISMATCH."
+        => |t| {
         let other = |header: &mut CallHeader<'_>| header.rpc_version = 3;
         answered(t, "a call of RPC version 3", other, &[], "RpcMismatch(2, 2)", |rpc| matches!(rpc, RpcReply::RpcMismatch(2, 2)))
     };
-    "rpc-program" ALL_VERSIONS Must [ALL_VERSIONS 5531 "9"] "A program that is not there is PROG_UNAVAIL." => |t| {
+    "rpc-program" ALL_VERSIONS Must [ALL_VERSIONS 5531 "9"]
+        "A program that is not there is PROG_UNAVAIL."
+        => |t| {
         let other = |header: &mut CallHeader<'_>| header.program = 0x2fff_fff0;
         answered(t, "a call of an unknown program", other, &[], "ProgUnavail", |rpc| matches!(rpc, RpcReply::ProgUnavail))
     };
-    "rpc-program-version" ALL_VERSIONS Must [ALL_VERSIONS 5531 "9"] "A version of NFS that is not there is PROG_MISMATCH, with those that are." => |t| {
+    "rpc-program-version" ALL_VERSIONS Must [ALL_VERSIONS 5531 "9"]
+        "A version of NFS that is not there is PROG_MISMATCH, with those that are."
+        => |t| {
         let other = |header: &mut CallHeader<'_>| header.version = 99;
         answered(t, "NULL of NFS version 99", other, &[], "ProgMismatch with the lowest and highest version", |rpc| {
             matches!(rpc, RpcReply::ProgMismatch(low, high) if low <= high && (2..=4).contains(high))
         })
     };
-    "rpc-procedure" ALL_VERSIONS Must [ALL_VERSIONS 5531 "9"] "A procedure that is not there is PROC_UNAVAIL." => |t| {
+    "rpc-procedure" ALL_VERSIONS Must [ALL_VERSIONS 5531 "9"]
+        "A procedure that is not there is PROC_UNAVAIL."
+        => |t| {
         let other = |header: &mut CallHeader<'_>| header.procedure = 99;
         answered(t, "procedure 99", other, &[], "ProcUnavail", |rpc| matches!(rpc, RpcReply::ProcUnavail))
     };
-    "rpc-garbage" V23 Must [V23 5531 "9"] "Arguments that do not decode are GARBAGE_ARGS." => |t| {
+    "rpc-garbage" V23 Must [V23 5531 "9"]
+        "Arguments that do not decode are GARBAGE_ARGS."
+        => |t| {
         let (body, sent) = (t.target.user.credential(), "GETATTR with two bytes of arguments");
         let cred = OpaqueAuth { flavor: AuthFlavor::SYS, body: (&body[..]).into() };
         let reply = call(t, sent, cred, |header| header.procedure = 1, &[1, 2])?;
         let (rpc, _) = reply.rpc().map_err(|trouble| Stop::Trouble { sent: sent.to_owned(), trouble })?;
         hold(matches!(rpc, RpcReply::GarbageArgs), sent, || format!("{rpc:?}; GarbageArgs is right"))
     };
-    "rpc-handle-too-long" V3 Must [V3 5531 "9"] "A handle of more than 64 bytes does not decode: GARBAGE_ARGS (or BADHANDLE)." => |t| {
+    "rpc-handle-too-long" V3 Must [V3 5531 "9"]
+        "A handle of more than 64 bytes does not decode: GARBAGE_ARGS (or BADHANDLE)."
+        => |t| {
         let body = t.target.user.credential();
         let cred = OpaqueAuth { flavor: AuthFlavor::SYS, body: (&body[..]).into() };
         let mut e = Encoder::new();
@@ -198,19 +212,27 @@ checks! {
             (other, _) => Err(Stop::failed(sent, format!("{other:?}; GarbageArgs is right"))),
         }
     };
-    "rpc-bad-credential" ALL_VERSIONS Must [ALL_VERSIONS 5531 "8.2"] "AUTH_SYS whose body does not decode is refused (AUTH_BADCRED)." => |t| {
+    "rpc-bad-credential" ALL_VERSIONS Must [ALL_VERSIONS 5531 "8.2"]
+        "AUTH_SYS whose body does not decode is refused (AUTH_BADCRED)."
+        => |t| {
         refused(t, "AUTH_SYS with a body of three bytes", AuthFlavor::SYS, &[1, 2, 3])
     };
-    "rpc-too-many-groups" ALL_VERSIONS Must [ALL_VERSIONS 5531 "A"] "AUTH_SYS with more than 16 groups is refused (AUTH_BADCRED)." => |t| {
+    "rpc-too-many-groups" ALL_VERSIONS Must [ALL_VERSIONS 5531 "A"]
+        "AUTH_SYS with more than 16 groups is refused (AUTH_BADCRED)."
+        => |t| {
         let gids: Vec<u32> = (0..40).collect();
         let mut e = Encoder::new();
         e.put(&AuthSys { stamp: 0, machine_name: "check".into(), uid: 0, gid: 0, gids: List::Items(&gids) });
         refused(t, "AUTH_SYS with 40 groups", AuthFlavor::SYS, e.buffer())
     };
-    "rpc-unknown-flavor" ALL_VERSIONS Must [ALL_VERSIONS 5531 "8.2"] "A credential of a flavour that does not exist is refused." => |t| {
+    "rpc-unknown-flavor" ALL_VERSIONS Must [ALL_VERSIONS 5531 "8.2"]
+        "A credential of a flavour that does not exist is refused."
+        => |t| {
         refused(t, "a credential of flavour 77", AuthFlavor(77), &[])
     };
-    "rpc-fragments" ALL_VERSIONS Must [ALL_VERSIONS 5531 "11"] "A call in several fragments is one call." => |t| {
+    "rpc-fragments" ALL_VERSIONS Must [ALL_VERSIONS 5531 "11"]
+        "A call in several fragments is one call."
+        => |t| {
         let (mut connection, version) = (t.connect()?, t.version);
         let (xid, record) = null_call(&mut connection, version);
         let sent = "NULL in fragments of 8 bytes";
@@ -225,7 +247,9 @@ checks! {
         connection.send_bytes(&bytes).map_err(|trouble| Stop::Trouble { sent: sent.into(), trouble })?;
         null_answered(&mut connection, xid, sent)
     };
-    "rpc-slow-bytes" ALL_VERSIONS Must [ALL_VERSIONS 5531 "11"] "A call whose bytes come one after the other is answered." => |t| {
+    "rpc-slow-bytes" ALL_VERSIONS Must [ALL_VERSIONS 5531 "11"]
+        "A call whose bytes come one after the other is answered."
+        => |t| {
         let (mut connection, version) = (t.connect()?, t.version);
         let (xid, record) = null_call(&mut connection, version);
         let sent = "NULL, byte after byte";
@@ -234,7 +258,9 @@ checks! {
         }
         null_answered(&mut connection, xid, sent)
     };
-    "rpc-several-at-once" ALL_VERSIONS Must [ALL_VERSIONS 5531 "9"] "Calls that come together are answered each, by their numbers." => |t| {
+    "rpc-several-at-once" ALL_VERSIONS Must [ALL_VERSIONS 5531 "9"]
+        "Calls that come together are answered each, by their numbers."
+        => |t| {
         let (mut connection, version) = (t.connect()?, t.version);
         let calls: Vec<(u32, Vec<u8>)> = (0..20).map(|_| null_call(&mut connection, version)).collect();
         let sent = "20 calls of NULL in one piece";
@@ -242,7 +268,9 @@ checks! {
         connection.send_bytes(&bytes).map_err(|trouble| Stop::Trouble { sent: sent.into(), trouble })?;
         calls.iter().try_for_each(|(xid, _)| null_answered(&mut connection, *xid, sent))
     };
-    "rpc-after-damage" ALL_VERSIONS Must [ALL_VERSIONS 5531 "11"] "A connection that sends no RPC does not disturb others." => |t| {
+    "rpc-after-damage" ALL_VERSIONS Must [ALL_VERSIONS 5531 "11"]
+        "A connection that sends no RPC does not disturb others."
+        => |t| {
         let version = t.version;
         let mut damaged = t.connect()?;
         let sent = "bytes that are no record, then NULL on another connection";
@@ -253,7 +281,9 @@ checks! {
         other.send_bytes(&record).map_err(|trouble| Stop::Trouble { sent: sent.into(), trouble })?;
         null_answered(&mut other, xid, sent)
     };
-    "rpc-repeated-call" V3 Should [V3 1813 "4.5"] "A call that comes a second time with its number, on the same connection, is not carried out again." => |t| {
+    "rpc-repeated-call" V3 Should [V3 1813 "4.5"]
+        "A call that comes a second time with its number, on the same connection, is not carried out again."
+        => |t| {
         let dir = t.dir();
         let user = t.target.user;
         let client = t.s()?;
@@ -280,25 +310,35 @@ checks! {
 checks! {
     /// MOUNT.
     MOUNT, Mount;
-    "mount" V23 Must [V3 1813 "5.2.1", V2 1094 "A.5.2"] "MNT of the export gives the handle of a directory, each time the same." => |t| {
+    "mount" V23 Must [V3 1813 "5.2.1", V2 1094 "A.5.2"]
+        "MNT of the export gives the handle of a directory, each time the same."
+        => |t| {
         let again = t.connect_to(t.mount_address()?)?;
         let mut again = again;
         let fh = stateless::mount(&mut again, t.version, t.target.user, &t.target.export)?;
         hold(fh == t.export, "MNT", || "another handle than before".into())
     };
-    "mount-missing" V23 Must [V3 1813 "5.2.1", V2 1094 "A.5.2"] "MNT of a path that is not exported is NOENT or ACCES." => |t| {
+    "mount-missing" V23 Must [V3 1813 "5.2.1", V2 1094 "A.5.2"]
+        "MNT of a path that is not exported is NOENT or ACCES."
+        => |t| {
         let status = mnt(t, b"/benchmaster-no-such-export")?;
         hold([2, 13].contains(&status), "MNT of /benchmaster-no-such-export", || format!("status {status}; 2 or 13 is right"))
     };
-    "mount-relative" V23 Must [V3 1813 "5.2.1", V2 1094 "A.5.2"] "MNT of a path that is not absolute is refused." => |t| {
+    "mount-relative" V23 Must [V3 1813 "5.2.1", V2 1094 "A.5.2"]
+        "MNT of a path that is not absolute is refused."
+        => |t| {
         let status = mnt(t, b"not/absolute")?;
         hold(status != 0, "MNT of not/absolute", || "success".into())
     };
-    "mount-empty" V23 Must [V3 1813 "5.2.1", V2 1094 "A.5.2"] "MNT of an empty path is refused." => |t| {
+    "mount-empty" V23 Must [V3 1813 "5.2.1", V2 1094 "A.5.2"]
+        "MNT of an empty path is refused."
+        => |t| {
         let status = mnt(t, b"")?;
         hold(status != 0, "MNT of an empty path", || "success".into())
     };
-    "mount-export-list" V23 Must [V3 1813 "5.2.5", V2 1094 "A.5.6"] "EXPORT lists the export, or a directory above it." => |t| {
+    "mount-export-list" V23 Must [V3 1813 "5.2.5", V2 1094 "A.5.6"]
+        "EXPORT lists the export, or a directory above it."
+        => |t| {
         let (list, path) = (exports(t)?, t.target.export.clone());
         let above = |dir: &Vec<u8>| path.starts_with(dir);
         hold(list.iter().any(above), "EXPORT", || {
@@ -306,7 +346,9 @@ checks! {
             format!("{list:?}, without the export")
         })
     };
-    "mount-unmount" V23 Must [V3 1813 "5.2.3", V2 1094 "A.5.4"] "UMNT succeeds, also of what is not mounted; the handle stays good." => |t| {
+    "mount-unmount" V23 Must [V3 1813 "5.2.3", V2 1094 "A.5.4"]
+        "UMNT succeeds, also of what is not mounted; the handle stays good."
+        => |t| {
         let address = t.mount_address()?;
         let path = t.target.export.clone();
         let mut connection = t.connect_to(address)?;
@@ -318,14 +360,18 @@ checks! {
         let dir = t.dir();
         t.s()?.names(&dir).map(|_| ())
     };
-    "mount-dump" V23 Must [V3 1813 "5.2.2", V2 1094 "A.5.3"] "DUMP gives a list." => |t| {
+    "mount-dump" V23 Must [V3 1813 "5.2.2", V2 1094 "A.5.3"]
+        "DUMP gives a list."
+        => |t| {
         let mut connection = t.connect_to(t.mount_address()?)?;
         let procedure = mount_call(t, mount::Proc::DUMP);
         let bytes = stateless::results(&mut connection, procedure, Some(t.target.user), "DUMP", |_| {})?;
         let list = Decoder::new(&bytes).get::<mount::MountList<'_>>();
         hold(list.is_ok(), "DUMP", || "a result that does not decode".into())
     };
-    "mount-flavors" V3 Must [V3 1813 "5.2.1"] "MNT says which flavours the export takes, of which this connection's is one." => |t| {
+    "mount-flavors" V3 Must [V3 1813 "5.2.1"]
+        "MNT says which flavours the export takes, of which this connection's is one."
+        => |t| {
         let mut connection = t.connect_to(t.mount_address()?)?;
         let (procedure, path) = (mount_call(t, mount::Proc::MNT), t.target.export.clone());
         let user = Some(t.target.user);
@@ -341,7 +387,9 @@ checks! {
 checks! {
     /// The portmapper.
     PORTMAP, Portmap;
-    "portmap-nfs" V23 Must [V23 1833 "3.2"] "GETPORT of NFS gives the port where it listens." => |t| {
+    "portmap-nfs" V23 Must [V23 1833 "3.2"]
+        "GETPORT of NFS gives the port where it listens."
+        => |t| {
         let (port, version) = (getport(t, v3::PROGRAM, t.version.major())?, t.version);
         let address = SocketAddr::new(t.target.nfs.ip(), u16::try_from(port).unwrap_or_default());
         let mut connection = t.connect_to(address)?;
@@ -350,11 +398,15 @@ checks! {
         connection.send_bytes(&record).map_err(|trouble| Stop::Trouble { sent: sent.clone(), trouble })?;
         null_answered(&mut connection, xid, &sent)
     };
-    "portmap-unknown" V23 Must [V23 1833 "3.2"] "GETPORT of a program that is not there gives 0." => |t| {
+    "portmap-unknown" V23 Must [V23 1833 "3.2"]
+        "GETPORT of a program that is not there gives 0."
+        => |t| {
         let port = getport(t, 0x2fff_fff0, 1)?;
         hold(port == 0, "GETPORT of an unknown program", || format!("port {port}"))
     };
-    "portmap-dump" V23 Must [V23 1833 "3.2"] "DUMP lists NFS and MOUNT." => |t| {
+    "portmap-dump" V23 Must [V23 1833 "3.2"]
+        "DUMP lists NFS and MOUNT."
+        => |t| {
         let mut connection = t.connect_to(portmapper(t)?)?;
         let bytes = stateless::results(&mut connection, pmap(portmap::PmapProc::DUMP), None, "DUMP", |_| {})?;
         let list: portmap::PmapList<'_> = Decoder::new(&bytes)
@@ -363,7 +415,9 @@ checks! {
         let has = |program| list.iter().any(|mapping| mapping.prog == program);
         hold(has(v3::PROGRAM) && has(mount::PROGRAM), "DUMP", || format!("{list:?}"))
     };
-    "portmap-set-of-stranger" V23 Should [V23 1833 "3.2"] "SET from another host or by a user without rights registers nothing." => |t| {
+    "portmap-set-of-stranger" V23 Should [V23 1833 "3.2"]
+        "SET from another host or by a user without rights registers nothing."
+        => |t| {
         let mapping = portmap::Mapping { prog: 0x2fff_fff1, vers: 1, prot: portmap::IPPROTO_TCP, port: 9 };
         let address = portmapper(t)?;
         let set = match ask::<bool>(t, address, pmap(portmap::PmapProc::SET), "SET", |e| e.put(&mapping)) {
