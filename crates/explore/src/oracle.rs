@@ -104,7 +104,7 @@ pub(crate) struct Client {
     pub(crate) doing: Option<(Duration, Op)>,
     /// Restarts of the server before it.
     restarts: u64,
-    /// When the server last heard of it.
+    /// When it last renewed its lease.
     pub(crate) heard: Duration,
     /// Until when something may have kept its messages from the server.
     disturbed: Duration,
@@ -184,7 +184,7 @@ impl Oracle {
         self.wrong.get_or_insert(what);
     }
 
-    /// The server got a message from a client.
+    /// The server got a message from a client that renews its lease.
     pub(crate) fn heard(&mut self, client: usize, now: Duration) {
         let client = &mut self.clients[client];
         client.lost = client.is_lost(now);

@@ -498,9 +498,6 @@ impl Inner {
         if stream && !connection.is_open() {
             return;
         }
-        if connection.client < AUDITOR && called.is_none() {
-            self.oracle.borrow_mut().heard(connection.client, self.now);
-        }
         if !stream {
             self.handle(number, bytes, None);
             return;
@@ -550,8 +547,11 @@ impl Inner {
         }
         drop(shared);
         let what = wire::call(message);
-        let changes = wire::changes(&what);
+        let (changes, renews) = (wire::changes(&what), wire::renews(&what));
         self.line(Who::ToServer(client as u8), what);
+        if renews && client < AUDITOR {
+            self.oracle.borrow_mut().heard(client, now);
+        }
         if struck {
             self.line(Who::Server, "the disk fails".into());
             if client < AUDITOR {

@@ -63,6 +63,22 @@ fn operations(mut ops: Ops<'_>) -> String {
     text
 }
 
+/// Whether a call, in these words, renews the lease of who sends it (RFC 7530 §9.5, RFC 8881 §8.3).
+pub(crate) fn renews(call: &str) -> bool {
+    const RENEWING: [&str; 9] = [
+        "SEQUENCE",
+        "RENEW",
+        "CLIENTID",
+        "OPEN",
+        "CLOSE",
+        "LOCK",
+        "DELEGRETURN",
+        "Stateid4",
+        "CREATE_SESSION",
+    ];
+    !call.starts_with("OP_") || RENEWING.iter().any(|word| call.contains(word))
+}
+
 /// Whether a call, in these words, changes something for which it matters how often it is executed.
 pub(crate) fn changes(call: &str) -> bool {
     ["REMOVE", "RENAME", "PROC3_CREATE", "OPEN creating", "LOCK"].iter().any(|word| call.contains(word))
