@@ -148,6 +148,8 @@ pub(crate) struct Inner {
     lease: Cell<Duration>,
     /// When the lease was renewed last.
     renewed: Cell<Instant>,
+    /// When the last request was sent that certainly renewed it: from then on it lasts at least.
+    leased: Cell<Instant>,
     recovery: Recovery,
     owners: Owners,
     files: Files,
@@ -247,6 +249,7 @@ impl Client {
             exclusive: Cell::new(Bitmap4::EMPTY),
             lease: Cell::new(Duration::from_secs(90)),
             renewed: Cell::new(reactor.now()),
+            leased: Cell::new(reactor.now()),
             recovery: Recovery::default(),
             owners: Owners::new(options.minor),
             files: Files::default(),

@@ -44,8 +44,8 @@ fn broken_rules_are_noticed() {
 }
 
 #[test]
-#[ignore = "full tier: 48 broken rules, up to 1,200 seeds each"]
-fn at_least_46_of_48_broken_rules_are_noticed() {
+#[ignore = "full tier: 49 broken rules, up to 1,200 seeds each"]
+fn broken_rules_are_noticed_in_few_seeds() {
     let most = std::env::var("MUTANT_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1200);
     let mut missed = Vec::new();
     for rule in Mutant::ALL {
@@ -60,6 +60,5 @@ fn at_least_46_of_48_broken_rules_are_noticed() {
     for rule in &missed {
         println!("{rule:?} was not noticed in {most} seeds: {}", rule.about());
     }
-    assert_eq!(Mutant::ALL.len(), 48);
-    assert!(missed.len() <= 2, "{missed:?}");
+    assert_eq!((Mutant::ALL.len(), missed), (49, vec![]));
 }

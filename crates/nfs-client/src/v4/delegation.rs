@@ -398,6 +398,13 @@ impl Inner {
         }
     }
 
+    /// Gives all delegations back: what the server says tells whether they were still ours.
+    pub(super) fn give_back_all(self: &Rc<Self>) {
+        for handle in self.delegations.handles() {
+            self.give_back(handle, true);
+        }
+    }
+
     /// Change attribute and size of a file under a write delegation, as CB_GETATTR asks for them: those when it was granted,
     /// since nothing is changed here only.
     pub(super) fn modified(&self, handle: &Handle) -> Option<(u64, u64)> {
@@ -424,9 +431,13 @@ impl Client {
         file
     }
 
-    /// The delegation of a file, unless it is being given back.
+    /// The delegation of a file, if it is to be relied on: not while it is being given back, nor while the server may have taken
+    /// it, because the lease may have run out or something is being recovered.
     pub fn delegation(&self, handle: &Handle) -> Option<Delegation> {
-        self.0.delegations.get(handle).filter(|held| !held.leaving).map(|held| held.delegation)
+        let inner = &self.0;
+        let held = inner.delegations.get(handle).filter(|held| !held.leaving)?;
+        let doubtful = inner.is_lapsed() || inner.recovery.is_running();
+        (!doubtful || is_broken(Mutant::LapseUnnoticed)).then_some(held.delegation)
     }
 
     /// Gives a delegation back. Nothing where there is none.

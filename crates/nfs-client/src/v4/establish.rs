@@ -37,6 +37,7 @@ const BACK_SIZE: u32 = 4096;
 impl Inner {
     /// Introduces the client and finds the export.
     pub(super) async fn establish(self: &Rc<Self>) -> Result<(), ConnectError> {
+        self.leased_since(self.reactor.now());
         self.introduce().await.map_err(ConnectError::Client)?;
         self.renewed.set(self.reactor.now());
         let export = |reason| ConnectError::Export {
@@ -151,6 +152,7 @@ impl Inner {
             cb_program: CALLBACK_PROGRAM,
             sec_parms: List::Items(&[CallbackSecParms4::None]),
         };
+        let begun = self.reactor.now();
         let kind = Kind::reading(ops::CREATE_SESSION).recovering(true).bare(0);
         let ok: CreateSessionOk =
             self.patiently(async || self.ask(kind, None, Opnum::CREATE_SESSION, &args).await).await?;
@@ -167,6 +169,7 @@ impl Inner {
         self.back.limits.set((limits.max_read, limits.max_write));
         self.slots.renew(ok.sessionid, fore.maxrequests.min(options.slots.max(1)));
         self.renewed.set(self.reactor.now());
+        self.leased_since(begun);
         Ok(())
     }
 
@@ -234,6 +237,7 @@ impl Inner {
             },
             callback_ident,
         };
+        let begun = self.reactor.now();
         let kind = Kind::reading(ops::SETCLIENTID).recovering(true).bare(0);
         let ok = self
             .patiently(async || {
@@ -258,6 +262,7 @@ impl Inner {
         self.patiently(confirm).await?;
         self.client.set(ok.clientid);
         self.renewed.set(self.reactor.now());
+        self.leased_since(begun);
         Ok(())
     }
 

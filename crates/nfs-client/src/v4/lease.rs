@@ -62,6 +62,7 @@ impl Inner {
             let kind = Kind::reading(ops::SEQUENCE).recovering(recovery);
             return self.request(kind, |_| {}, |_| Ok(())).await;
         }
+        let begun = self.reactor.now();
         let kind = Kind::reading(ops::RENEW).recovering(recovery);
         // After a recovery, with which it is repeated, the client id is another one.
         let encode = |ops: &mut Ops<'_>| {
@@ -70,8 +71,24 @@ impl Inner {
         let result = self.request(kind, encode, |results| results.take(Opnum::RENEW)).await;
         if matches!(result, Ok(()) | Err(NfsError::V4(Nfsstat4::CB_PATH_DOWN))) {
             self.renewed.set(self.reactor.now());
+            if self.is_lapsed() {
+                // The server may have taken delegations for others, of which it says nothing (RFC 7530 §9.6.3.1).
+                self.give_back_all();
+            }
+            self.leased_since(begun);
         }
         result
+    }
+
+    /// A request that was sent then renewed the lease.
+    pub(super) fn leased_since(&self, sent: Instant) {
+        self.leased.set(self.leased.get().max(sent));
+    }
+
+    /// Whether the lease may have run out: what the server gave is not to be relied on before it was asked (RFC 7530 §9.8,
+    /// RFC 8881 §8.5).
+    pub(super) fn is_lapsed(&self) -> bool {
+        self.reactor.now().saturating_duration_since(self.leased.get()) >= self.lease.get()
     }
 
     /// Version 4.0: the server cannot call back. It is sent the address again; delegations it holds to be lost it

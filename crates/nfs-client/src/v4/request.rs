@@ -271,13 +271,14 @@ impl Inner {
             let (sequence, connection) = (Some(&args), Some(connection));
             let sending = Sending { kind, since, connection, sequence, sent: &sent, encode };
             let mut outcome = Outcome::NONE;
+            let begun = self.reactor.now();
             self.exchange(&sending, destination, decode, &mut outcome).await?;
             // Whether an earlier transmission may have been executed though this one was not.
             let unknown = kind.changes && sent.get() > 1;
             let status = match outcome.sequence {
                 Some(Ok(ok)) => {
                     held.settle(true);
-                    self.sequence_done(&ok, connection, slot.generation);
+                    self.sequence_done(&ok, begun, connection, slot.generation);
                     // Executed before; but the reply was not to be kept (RFC 8881 §2.10.6.1.3).
                     if outcome.result.as_ref().err() == Some(&Failure::Status(Nfsstat4::RETRY_UNCACHED_REP)) {
                         if kind.changes {
@@ -458,8 +459,15 @@ impl Inner {
         turn % connections
     }
 
-    /// What a successful SEQUENCE says.
-    fn sequence_done(self: &Rc<Self>, ok: &Sequenced, connection: Option<usize>, generation: u64) {
+    /// What a successful SEQUENCE says that was sent at `begun`.
+    fn sequence_done(
+        self: &Rc<Self>,
+        ok: &Sequenced,
+        begun: Instant,
+        connection: Option<usize>,
+        generation: u64,
+    ) {
+        self.leased_since(begun);
         self.renewed.set(self.rpc.heard(connection.unwrap_or_default()));
         if generation != self.slots.generation() {
             return;
@@ -498,10 +506,11 @@ impl Inner {
             let sending =
                 Sending { kind: &kind, since: None, connection, sequence: Some(&args), sent: &sent, encode };
             let mut outcome = Outcome::NONE;
+            let begun = self.reactor.now();
             let done = self.exchange(&sending, &mut [], &mut |_, _| Ok(0), &mut outcome).await;
             let status = match done.map(|()| outcome.sequence) {
                 Ok(Some(Ok(ok))) => {
-                    self.sequence_done(&ok, connection, slot.generation);
+                    self.sequence_done(&ok, begun, connection, slot.generation);
                     return self.slots.give_back(Slot { sequence, ..slot }, true);
                 }
                 Ok(Some(Err(status))) => status,

@@ -236,7 +236,7 @@ fn what_is_not_returned_is_revoked() {
         pass(LEASE / 2, &mut [&mut one, &mut two]);
         two.open("file", W, 0);
         let (using, returning) = if minor == 0 {
-            (Nfsstat4::EXPIRED, Nfsstat4::EXPIRED)
+            (Nfsstat4::ADMIN_REVOKED, Nfsstat4::ADMIN_REVOKED)
         } else {
             (Nfsstat4::DELEG_REVOKED, Nfsstat4::DELEG_REVOKED)
         };
