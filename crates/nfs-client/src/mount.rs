@@ -26,6 +26,8 @@ use std::cell::Cell;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 
+use benchmaster_rpc_tls::TlsError;
+
 use self::cached::Cache;
 use self::log::Logs;
 use self::node::Nodes;
@@ -91,6 +93,11 @@ impl Mount {
         let counters = Rc::new(Counters::new());
         let to = (&addresses[..], tls.as_ref());
         let client = Client::connect(reactor, &counters, options, to, identity).await?;
+        // Connections cannot do without; this is the proof that the results have.
+        if tls.is_some() && counters.tls().is_none() {
+            let error = TlsError::Protocol("no session was begun".into());
+            return Err(MountError::tls(options, error));
+        }
         let limits = client.limits();
         let limits = Limits {
             max_read: limits.max_read.min(options.read_size).max(1),

@@ -167,7 +167,8 @@ impl Session {
 
     /// Whether something can be received without the socket: an event of it may not come.
     pub fn is_readable(&self) -> bool {
-        !self.plain.is_empty() || !matches!(whole(&self.input[self.start..self.end]), Ok(None))
+        let record = || !self.ended && !matches!(whole(&self.input[self.start..self.end]), Ok(None));
+        !self.plain.is_empty() || record()
     }
 
     /// Seals bytes of `parts` from the front on and sends them; returns how many were taken. `None`: earlier ones still

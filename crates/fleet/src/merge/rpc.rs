@@ -24,6 +24,8 @@ pub(super) fn merge(parts: &[&Recording]) -> Option<RpcRecording> {
         all.clients += own.clients;
         all.threads = all.threads.zip(own.threads).map(|(a, b)| a + b);
         all.slots = [all.slots, own.slots].into_iter().flatten().min();
+        // Of all, or of none.
+        all.tls = all.tls.take().filter(|_| own.tls.is_some());
         all.rsize = all.rsize.min(own.rsize);
         all.wsize = all.wsize.min(own.wsize);
         merged.problems.extend(rpc.problems.iter().cloned());

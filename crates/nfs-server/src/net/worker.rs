@@ -341,8 +341,8 @@ impl Worker {
             wanted |= EventFlags::IN;
         }
         // A pause to let others have their turn, or one whose reason is over already: nothing else would end it.
-        let resumes =
-            !connection.is_full() && (connection.input.is_paused() || connection.stream.is_readable());
+        let resumes = (!connection.is_full() && connection.input.is_paused())
+            || (connection.takes_input() && connection.stream.is_readable());
         if (connection.is_sending() && connection.stream.is_open()) || resumes {
             wanted |= EventFlags::OUT;
         }

@@ -296,6 +296,7 @@ pub fn rpcs(recording: &mut Recording, source: RpcSource, version: &str, calls: 
             slots: version.starts_with('4').then_some(64),
             clients: 1,
             threads: None,
+            tls: None,
         },
         problems: vec![],
     });
