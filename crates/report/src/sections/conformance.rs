@@ -85,9 +85,12 @@ fn section(checked: &Checked) -> Section {
     if let Some(left) = &checked.left_behind {
         section = section.brief([Block::Sentence(format!("Something may be left behind: {left}."))]);
     }
-    let skipped: Vec<String> = checked.findings.iter().filter_map(not_applicable).collect();
+    let skipped: Vec<(&str, &str)> = checked.findings.iter().filter_map(not_applicable).collect();
     if !skipped.is_empty() {
-        section = section.page([Block::Fold("Not applicable".into(), vec![Block::List(skipped)])]);
+        let list = skipped.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+        section = section
+            .brief([Block::Sentence(reasons(&skipped))])
+            .page([Block::Fold("Not applicable".into(), vec![Block::List(list)])]);
     }
     let all = checked.findings.iter().map(|finding| {
         let word = match finding.verdict {
@@ -100,11 +103,32 @@ fn section(checked: &Checked) -> Section {
     section.page([Block::Fold("All checks".into(), vec![Block::List(all.collect())])])
 }
 
-fn not_applicable(finding: &Finding) -> Option<String> {
+/// The name of a check that does not apply, and why.
+fn not_applicable(finding: &Finding) -> Option<(&str, &str)> {
     match &finding.verdict {
-        Verdict::NotApplicable { why } => Some(format!("{}: {why}", finding.name)),
+        Verdict::NotApplicable { why } => Some((&finding.name, why)),
         Verdict::Pass | Verdict::Fail { .. } => None,
     }
+}
+
+/// Why checks do not apply: the reasons of most of them.
+fn reasons(skipped: &[(&str, &str)]) -> String {
+    const SHOWN: usize = 3;
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for (_, why) in skipped {
+        match counts.iter_mut().find(|(known, _)| known == why) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((why, 1)),
+        }
+    }
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let others: usize = counts.iter().skip(SHOWN).map(|(_, count)| count).sum();
+    let mut said: Vec<String> =
+        counts.iter().take(SHOWN).map(|(why, count)| format!("{count}: {why}")).collect();
+    if others > 0 {
+        said.push(format!("{others} for other reasons"));
+    }
+    format!("Not applicable: {}.", said.join("; "))
 }
 
 /// A broken rule: what it says, what was sent, what came.

@@ -409,7 +409,8 @@ fn directories_are_delegated_until_others_change_them() {
         let link = Argop::Link(LinkArgs { newname: "link".into() });
         c.c.run(&[putfh(&file), Argop::Savefh, putfh(&dir), link]).status()
     };
-    let changes: [(&str, &dyn Fn(&mut Holder<'_>) -> Nfsstat4); 6] = [
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut Holder<'_>) -> Nfsstat4);
+    let changes: [Change<'_>; 6] = [
         ("CREATE", &|c| c.at("dir", create("made", Createtype4::Dir)).status()),
         ("OPEN", &made),
         ("LINK", &link),
