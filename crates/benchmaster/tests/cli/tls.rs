@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use rustix::process::Signal;
+
 use crate::place::{Place, finish, stderr, stdout, transcript};
 use crate::serve::serve;
 
@@ -33,6 +35,7 @@ fn certificates_are_made_once_and_serve_server_and_client() {
     let both = "&xprtsec=mtls&tls_ca=tls/ca.pem&tls_cert=tls/client.pem&tls_key=tls/client.key";
     let mutual = quick(both);
     assert_eq!(mutual.status.code(), Some(0), "{}", transcript(&mutual));
+    server.signal(Signal::TERM);
     let (_, counted, _) = server.end();
     let counted: serde_json::Value = serde_json::from_str(counted.lines().last().unwrap()).unwrap();
     assert!(counted["transport"]["tls_handshakes"].as_u64() > Some(0), "{counted}");
