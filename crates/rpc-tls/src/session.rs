@@ -1,4 +1,4 @@
-//! A TLS session on a socket that does not block: bytes in, bytes out, as if there were no TLS.
+//! Records between a socket and its user.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
@@ -89,7 +89,7 @@ impl std::fmt::Debug for Kernel {
     }
 }
 
-/// See the [module](self).
+/// A TLS session on a socket that does not block: bytes in, bytes out, as if there were no TLS.
 #[derive(Debug)]
 pub struct Session {
     sealing: Cipher,

@@ -23,7 +23,7 @@ pub(super) struct Stream {
 #[derive(Debug)]
 enum Security {
     Plain,
-    /// The client was told to start TLS: nothing else leaves before it is there.
+    /// The client may start TLS: nothing else leaves before it is there.
     Shaking(Box<Handshake>),
     Tls(Box<Session>),
 }
@@ -106,7 +106,7 @@ impl Stream {
     /// Goes on with the handshake. `None`: it is not done, or there is none; else how the connection is protected.
     ///
     /// # Errors
-    /// Why the connection is to be closed; the client was told.
+    /// Why the connection is to be closed; the client has its alert.
     pub(super) fn shake(&mut self, buffer: &mut [u8]) -> Result<Option<(Protection, bool)>, io::Error> {
         let Security::Shaking(handshake) = &mut self.security else { return Ok(None) };
         let room = buffer.len().min(HANDSHAKE);

@@ -122,7 +122,7 @@ pub struct ConnectionFacts {
     /// Threads that they ran on; `None` for the kernel's client.
     pub threads: Option<u32>,
     /// Cipher suite of TLS 1.3 that every client agreed on with the server, as IANA calls it; `None` where a client had no
-    /// TLS, or it is not told (the kernel's client).
+    /// TLS, or it is not known (the kernel's client).
     pub tls: Option<String>,
 }
 
