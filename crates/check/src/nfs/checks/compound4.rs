@@ -140,7 +140,7 @@ checks! {
             damaged(t, 1, long, &[S::BADXDR, S::BADHANDLE])
         };
     "compound-length-beyond-the-end" V4 Must [V40 7530 "13.1.1.1", V41 8881 "15.1.1.1"]
-        "A name that is said to be longer than the message does not decode: BADXDR."
+        "A name whose length goes beyond the message does not decode: BADXDR."
         => |t| {
             let wrong = |e: &mut Encoder| {
                 e.put(&Argop::Putrootfh);
