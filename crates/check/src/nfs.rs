@@ -31,7 +31,7 @@ pub fn list() -> Vec<&'static [Check<Trial>]> {
 pub enum Refusal {
     /// The export has entries.
     #[error(
-        "{0}; choose an empty directory, or add --force to make a directory of its own beside what is there"
+        "the export is not empty: it has `{0}`; choose an empty one, or add --force to check beside what is there"
     )]
     Full(String),
     /// It does not work at all.
@@ -53,7 +53,7 @@ pub enum Refusal {
 pub fn versions(target: &Target) -> Result<Vec<NfsVersion>, Refusal> {
     let mut spoken = Vec::new();
     for version in NfsVersion::ALL.iter().copied() {
-        if trial::speaks(target, version).map_err(|stop| refusal(version, stop))? {
+        if trial::speaks(target, version).map_err(|stop| Refusal::unusable(version, stop))? {
             spoken.push(version);
         }
     }
@@ -73,7 +73,7 @@ pub fn check(
 ) -> Result<Checked, Refusal> {
     let begun = Instant::now();
     let nonce = UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO).as_nanos() as u64;
-    let mut trial = Trial::new(target, version, nonce).map_err(|stop| refusal(version, stop))?;
+    let mut trial = Trial::new(target, version, nonce)?;
     let implementation = trial.implementation().map(str::to_owned);
     let findings = crate::run(checks::ALL, &mut trial, wanted, go_on, seen);
     let left_behind = trial.finish().err().map(|stop| {
@@ -92,18 +92,15 @@ pub fn check(
 fn parts(stop: Stop) -> (String, String) {
     match stop {
         Stop::Failed { sent, came } => (sent, came),
-        Stop::NotApplicable(why) => (String::new(), why),
+        Stop::NotApplicable(why) => ("preparation".into(), why),
         Stop::Trouble { sent, trouble } => (sent, trouble.to_string()),
     }
 }
 
-fn refusal(version: NfsVersion, stop: Stop) -> Refusal {
-    match stop {
-        Stop::NotApplicable(why) => Refusal::Full(why),
-        other => {
-            let (sent, came) = parts(other);
-            Refusal::Unusable { version, sent, came }
-        }
+impl Refusal {
+    fn unusable(version: NfsVersion, stop: Stop) -> Self {
+        let (sent, came) = parts(stop);
+        Self::Unusable { version, sent, came }
     }
 }
 

@@ -73,7 +73,7 @@ fn server(text: &str, args: &CheckArgs, stop: &AtomicBool) -> Result<Vec<Checked
             nfs::check(&target, version, &wanted, &|| !stop.load(Ordering::Relaxed), seen).map_err(failure)
         })
     };
-    chosen.into_iter().map(one).collect()
+    chosen.into_iter().take_while(|_| !stop.load(Ordering::Relaxed)).map(one).collect()
 }
 
 /// The checks of a directory.

@@ -8,6 +8,7 @@ use benchmaster_nfs_proto::v4::{self, Argop, Createtype4, Ftype4, Nfsstat4, Veri
 use benchmaster_nfs_proto::{mount, nlm, portmap, v3};
 use benchmaster_record::nfs::NfsVersion;
 
+use super::Refusal;
 use super::callback::Listener;
 use super::client4::{Answer, Client4, body};
 use super::connection::{Connection, User};
@@ -72,7 +73,7 @@ impl Trial {
     ///
     /// # Errors
     /// When the server does not speak the version, the export is not there or not empty, or nothing can be made in it.
-    pub(crate) fn new(target: &Target, version: NfsVersion, nonce: u64) -> Result<Self, Stop> {
+    pub(crate) fn new(target: &Target, version: NfsVersion, nonce: u64) -> Result<Self, Refusal> {
         let mut trial = Self {
             target: target.clone(),
             version,
@@ -88,45 +89,58 @@ impl Trial {
             dir: Vec::new(),
             name: String::new(),
         };
-        match version.minor() {
-            None => {
-                let mut client = trial.new_stateless()?;
-                trial.export = trial.mount()?;
-                trial.refuse_full(client.names(&trial.export)?)?;
-                trial.top = client.mkdir(&trial.export, &trial.top_name)?;
-                trial.stateless = Some(client);
-            }
-            Some(_) => {
-                let mut client = trial.start("first")?;
-                let path = String::from_utf8_lossy(&trial.target.export).into_owned();
-                let mut walk = vec![Argop::Putrootfh];
-                walk.extend(path.split('/').filter(|name| !name.is_empty()).map(ops::lookup));
-                walk.push(Argop::Getfh);
-                trial.export = client.compound(&walk)?.ok()?.fh()?;
-                trial.refuse_full(client.names(&trial.export)?)?;
-                trial.top = client.mkdir(&trial.export, &trial.top_name)?;
-                trial.wait_for_grace(&mut client)?;
-                trial.first = Some(client);
-            }
+        let unusable = |stop| Refusal::unusable(version, stop);
+        let names = trial.enter().map_err(unusable)?;
+        // The root of an ext4 file system always has this.
+        let found = names.iter().find(|name| !matches!(&name[..], b"." | b".." | b"lost+found"));
+        if let Some(name) = found.filter(|_| !target.force) {
+            return Err(Refusal::Full(String::from_utf8_lossy(name).into_owned()));
+        }
+        if let Err(stop) = trial.make_place() {
+            // The reason is the first error.
+            let _ = trial.finish();
+            return Err(unusable(stop));
         }
         Ok(trial)
+    }
+
+    /// Finds the export: the names in it.
+    fn enter(&mut self) -> Result<Vec<Vec<u8>>, Stop> {
+        if self.version.minor().is_none() {
+            let mut client = self.new_stateless()?;
+            self.export = self.mount()?;
+            let names = client.names(&self.export);
+            self.stateless = Some(client);
+            return names;
+        }
+        let mut client = self.start("first")?;
+        let path = String::from_utf8_lossy(&self.target.export).into_owned();
+        let mut walk = vec![Argop::Putrootfh];
+        walk.extend(path.split('/').filter(|name| !name.is_empty()).map(ops::lookup));
+        walk.push(Argop::Getfh);
+        self.export = client.compound(&walk)?.ok()?.fh()?;
+        let names = client.names(&self.export);
+        self.first = Some(client);
+        names
+    }
+
+    /// Makes the directory for all checks, and waits until files can be opened in it.
+    fn make_place(&mut self) -> Tried {
+        let (export, name) = (self.export.clone(), self.top_name.clone());
+        if self.version.minor().is_none() {
+            self.top = self.s()?.mkdir(&export, &name)?;
+            return Ok(());
+        }
+        self.top = self.a()?.mkdir(&export, &name)?;
+        let mut client = self.first.take().ok_or_else(gone)?;
+        let waited = self.wait_for_grace(&mut client);
+        self.first = Some(client);
+        waited
     }
 
     /// What the server says of itself, where it does.
     pub(crate) fn implementation(&self) -> Option<&str> {
         self.first.as_ref()?.implementation.as_deref()
-    }
-
-    fn refuse_full(&self, names: Vec<Vec<u8>>) -> Tried {
-        // The root of an ext4 file system always has this.
-        let found = names.iter().find(|name| !matches!(&name[..], b"." | b".." | b"lost+found"));
-        match found {
-            Some(name) if !self.target.force => Err(Stop::not_applicable(format!(
-                "the export is not empty: it has `{}`",
-                String::from_utf8_lossy(name)
-            ))),
-            _ => Ok(()),
-        }
     }
 
     /// Opens a file until the server's grace period is over.
