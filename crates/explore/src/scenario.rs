@@ -283,8 +283,8 @@ impl Scenario {
         let busy = clients.iter().map(pauses).max().unwrap_or_default().max(200 * MS);
         let count_of_faults = dice.below(u64::from(space.faults) + 1);
         let mut faults: Vec<Fault> = (0..count_of_faults).map(|_| fault(&mut dice, count, busy)).collect();
-        if space.faults > 0 && dice.one_in(6) {
-            faults.push(sleeper(&mut dice, &mut clients));
+        if dice.one_in(6) && faults.len() < usize::from(space.faults) && space.operations >= 2 {
+            faults.push(sleeper(&mut dice, &mut clients, space.operations));
         }
         faults.sort_by_key(|fault| fault.at);
         Self { seed, version, udp, cached, hurried, clients, faults }
@@ -353,7 +353,10 @@ fn op(dice: &mut Dice, held: &mut bool, value: u64, clients: u8) -> Op {
 
 /// Lets a client hold the lock while it cannot be reached for longer than its lease: it must notice that it lost the lock, and
 /// the others must get it. Returns the fault.
-fn sleeper(dice: &mut Dice, clients: &mut [Vec<Step>]) -> Fault {
+fn sleeper(dice: &mut Dice, clients: &mut [Vec<Step>], most: u8) -> Fault {
+    for steps in clients.iter_mut() {
+        steps.truncate(usize::from(most).saturating_sub(2));
+    }
     let client = dice.below(clients.len() as u64) as u8;
     let length = dice.span(LEASE, 3 * LEASE);
     let steps = &mut clients[usize::from(client)];

@@ -76,7 +76,8 @@ pub(crate) fn renews(call: &str) -> bool {
         "Stateid4",
         "CREATE_SESSION",
     ];
-    !call.starts_with("OP_") || RENEWING.iter().any(|word| call.contains(word))
+    let of_version_4 = call.starts_with("OP_") || call.starts_with("reply");
+    !of_version_4 || RENEWING.iter().any(|word| call.contains(word))
 }
 
 /// Whether a call, in these words, changes something for which it matters how often it is executed.

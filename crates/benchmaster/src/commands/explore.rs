@@ -52,6 +52,25 @@ fn space(args: &ExploreArgs) -> Space {
     Space { versions, clients: args.clients, operations: args.operations, faults: args.faults }
 }
 
+/// The command that tries a seed of the same space again.
+fn again_from(seed: u64, args: &ExploreArgs) -> String {
+    let any = Space::default();
+    let mut command = format!("benchmaster explore --seeds 1 --first {seed}");
+    if !args.nfs.is_empty() {
+        let versions: Vec<String> = args.nfs.iter().map(ToString::to_string).collect();
+        command += &format!(" --nfs {}", versions.join(","));
+    }
+    let numbers = [
+        ("clients", args.clients, any.clients),
+        ("operations", args.operations, any.operations),
+        ("faults", args.faults, any.faults),
+    ];
+    for (name, number, _) in numbers.into_iter().filter(|(_, number, usual)| number != usual) {
+        command += &format!(" --{name} {number}");
+    }
+    command
+}
+
 /// Tries seeds on all processors.
 fn search(args: &ExploreArgs) -> Result<Exploration> {
     let space = space(args);
@@ -105,7 +124,10 @@ fn search(args: &ExploreArgs) -> Result<Exploration> {
         write(&file, &shrunk.scenario).map_err(Failure::of_a_place_given)?;
         let outcome = run(&shrunk.scenario)?;
         let file = file.display().to_string();
-        failures.push(failure(&shrunk.scenario, &shrunk.violation, outcome, shrunk.tried, Some(file)));
+        failures.push(ExploredFailure {
+            again: Some(again_from(seed, args)),
+            ..failure(&shrunk.scenario, &shrunk.violation, outcome, shrunk.tried, Some(file))
+        });
     }
     Ok(tried.found(args.first, elapsed, failures))
 }
@@ -189,6 +211,7 @@ fn failure(
         shrunk_in,
         fingerprint: format!("{:016x}", outcome.fingerprint()),
         file,
+        again: None,
         history: outcome.history.into_iter().map(event).collect(),
     }
 }

@@ -43,6 +43,8 @@ pub struct ExploredFailure {
     pub fingerprint: String,
     /// Where the scenario was written.
     pub file: Option<String>,
+    /// The command that tries the seed again, where the scenario was drawn from it.
+    pub again: Option<String>,
     pub history: Vec<ExploredEvent>,
 }
 
@@ -130,6 +132,9 @@ fn failure(failure: &ExploredFailure) -> Section {
     }
     if let Some(file) = &failure.file {
         facts.push(Block::Hint(format!("Once more: `benchmaster explore {file}`.")));
+    }
+    if let Some(again) = &failure.again {
+        facts.push(Block::Hint(format!("From its seed, not made smaller: `{again}`.")));
     }
     let mut lines = String::new();
     for event in &failure.history {

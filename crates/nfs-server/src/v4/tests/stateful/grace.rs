@@ -1,7 +1,7 @@
 //! Reclaiming after a restart of the server (RFC 7530 §9.6.2, RFC 8881 §8.4.2).
 
 use super::*;
-use crate::state::State;
+use crate::state::{Conflict, Effects, State};
 
 /// A server that restarted, and knows client 1 from before.
 fn restarted() -> Shared {
@@ -108,5 +108,45 @@ fn a_delegation_comes_back() {
             assert_eq!(opened.delegation.map(|(_, write)| write), Some(write));
             assert_eq!(one.callbacks(), []);
         }
+    }
+}
+
+/// RFC 7530 §10.2.1: other opens under a delegation that came back are allowed in the grace period; its recall is not over
+/// before the locks that were kept under it can be taken.
+#[test]
+fn a_delegation_that_came_back_is_opened_under_and_not_revoked_in_the_grace_period() {
+    for minor in [0, 1] {
+        let server = restarted();
+        let mut one = returning(&server, minor, 1);
+        let held = reclaim(&mut one, RW, 0, OpenDelegationType4::Write).unwrap().delegation.unwrap().0;
+        one.owner = "another".into();
+        one.seqid = 0;
+        let claim =
+            OpenClaim4::DelegateCur(OpenClaimDelegateCur4 { delegate_stateid: held, file: "file".into() });
+        let results = one.open_in("/export", claim, Openflag4::NoCreate, R, 0);
+        assert!(one.opened("file", &results).is_ok(), "minor version {minor}");
+
+        let mut effects = Effects::new();
+        let recalled = |server: &Shared, now, effects: &mut Effects| {
+            let mut part = server.state.write_of(&held);
+            let (clients, files) = part.split();
+            let file = one.c.id("/export/file");
+            files.recall_conflicting(clients, file, Conflict::Read, None, now, effects)
+        };
+        let now = one.c.now.instant;
+        assert_eq!(recalled(&server, now, &mut effects), Err(Nfsstat4::DELAY));
+        let counts = |server: &Shared| server.state.all().files().delegation_counts(one.id());
+        // The grace period ends a lease after the start; the client renews its own.
+        let half = LEASE / 2;
+        for number in 1..=3 {
+            let now = now + half * number;
+            server.state.all().clients().renew(one.id(), now);
+            server.state.tick(now);
+            assert_eq!(counts(&server).revoked, 0, "after {number} halves of a lease");
+        }
+        let now = now + half * 4;
+        server.state.all().clients().renew(one.id(), now);
+        server.state.tick(now);
+        assert_eq!(counts(&server).revoked, 1);
     }
 }
