@@ -222,7 +222,9 @@ impl Oracle {
     /// The server took a delegation from a client without its doing.
     pub(crate) fn revoked(&mut self, number: usize, now: Duration) {
         let Some(client) = self.clients.get(number) else { return };
-        if !client.dead && !client.is_lost(now) {
+        // Since nothing kept its messages from it a lease has passed.
+        let reached = client.disturbed + LEASE <= now;
+        if !client.dead && !client.is_lost(now) && reached {
             self.is_wrong(format!(
                 "a delegation was revoked of client {number}, which could be asked to return it"
             ));

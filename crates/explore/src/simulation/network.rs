@@ -81,6 +81,8 @@ impl Inner {
             while self.network.permille > 0 && self.dice.below(1000) < self.network.permille {
                 at += pause;
                 pause = (pause * 2).min(Duration::from_secs(10));
+                // Also after the network has become well.
+                self.oracle.borrow_mut().disturbed(Some(client as u8), self.now, at);
             }
             at = at.max(self.cut_off[client]).max(self.connections[number].last[direction]);
             self.connections[number].last[direction] = at;
