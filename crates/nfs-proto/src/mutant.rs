@@ -73,7 +73,6 @@ mutants! {
     KeptLocksNotTaken = "client, v4: locks kept under a delegation are not taken to the server when it is returned",
     KeptOpensNotReclaimed = "client, v4: what is open only under a delegation is not reclaimed after a restart",
     RevokedUnnoticed = "client, v4: locks kept under a delegation that was revoked are taken for held",
-    LapseUnnoticed = "client, v4: delegations are relied on although the lease may have run out",
     ReclaimNotComplete = "client, v4.1: RECLAIM_COMPLETE is not sent after a restart",
     ;
     DotIsAName = "server, v4: `.` and `..` are taken as names",

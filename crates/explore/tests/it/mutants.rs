@@ -44,7 +44,7 @@ fn broken_rules_are_noticed() {
 }
 
 #[test]
-#[ignore = "full tier: 49 broken rules, up to 1,200 seeds each"]
+#[ignore = "full tier: 48 broken rules, up to 1,200 seeds each"]
 fn broken_rules_are_noticed_in_few_seeds() {
     let most = std::env::var("MUTANT_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1200);
     let mut missed = Vec::new();
@@ -60,5 +60,5 @@ fn broken_rules_are_noticed_in_few_seeds() {
     for rule in &missed {
         println!("{rule:?} was not noticed in {most} seeds: {}", rule.about());
     }
-    assert_eq!((Mutant::ALL.len(), missed), (49, vec![]));
+    assert_eq!((Mutant::ALL.len(), missed), (48, vec![]));
 }

@@ -437,7 +437,7 @@ impl Client {
         let inner = &self.0;
         let held = inner.delegations.get(handle).filter(|held| !held.leaving)?;
         let doubtful = inner.is_lapsed() || inner.recovery.is_running();
-        (!doubtful || is_broken(Mutant::LapseUnnoticed)).then_some(held.delegation)
+        (!doubtful).then_some(held.delegation)
     }
 
     /// Gives a delegation back. Nothing where there is none.
