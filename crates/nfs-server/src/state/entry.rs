@@ -157,7 +157,7 @@ pub(super) enum End {
     Freed,
     /// By CLOSE in 4.0: its place stays until the owner's next request.
     Closed,
-    /// Without its holder, who is told why afterwards, for as long as that is remembered.
+    /// Without its holder; uses of its stateid get the reason afterwards, for as long as that is remembered.
     Revoked(Revoked),
 }
 
