@@ -117,7 +117,10 @@ impl<'r> Call<'r> {
             return Err(FsError::NotOwner.into());
         }
         let (fs, node) = self.server.exports.file_mut(dir)?;
-        self.conflict(dir, Conflict::Change)?;
+        // Creation of what is there (UNCHECKED) does not change the directory.
+        if self.server.state.delegated(dir) && fs.lookup(self.who, node, name) == Err(FsError::NotFound) {
+            self.conflict(dir, Conflict::Change)?;
+        }
         Ok(fs.create(self.who, node, name, new, set, verifier, self.now.wall)?)
     }
 

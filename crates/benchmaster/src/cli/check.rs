@@ -7,7 +7,7 @@ use benchmaster_record::nfs::NfsVersion;
 use benchmaster_units::TimeSpan;
 use clap::Args;
 
-/// Check whether an NFS server does what the RFCs say, or a directory what POSIX says
+/// Check a server against the RFCs, or a directory against POSIX
 ///
 /// Of a server (nfs://…), calls the procedures over the wire, right and wrong; of a directory, makes system calls. Each answer is compared
 /// with a rule: what the document demands (must), what it recommends or what is known not to hold everywhere (should), and what Linux

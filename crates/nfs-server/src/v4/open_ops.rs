@@ -149,7 +149,7 @@ fn run_open(
         Some((all, _)) => check_claim(all.clients(), client, args)?,
         None => check_claim(state.clients().clients(), client, args)?,
     }
-    let found = find(c, current, args)?;
+    let found = find(c, all.as_mut().map(|(all, _)| &mut **all), current, args)?;
     c.made_in = found.created.then_some(current);
     if !found.created {
         check_access(c, &found, modes.share)?;
@@ -358,14 +358,19 @@ fn is_newer_than_v40(args: &OpenArgs<'_>) -> bool {
         || matches!(args.openhow, Openflag4::Create(Createhow4::Exclusive41(_)))
 }
 
-/// Finds the file of an OPEN, or makes it.
-fn find(c: &mut Compound<'_>, current: FileId, args: &OpenArgs<'_>) -> Result<OpenTarget, Failure> {
+/// Finds the file of an OPEN, or makes it. `all`: in 4.0, everything, which is locked already.
+fn find(
+    c: &mut Compound<'_>,
+    all: Option<&mut All<'_>>,
+    current: FileId,
+    args: &OpenArgs<'_>,
+) -> Result<OpenTarget, Failure> {
     match (args.claim, args.openhow) {
-        (OpenClaim4::Null(name), how) => by_name(c, current, name, how),
+        (OpenClaim4::Null(name), how) => by_name(c, all, current, name, how),
         (OpenClaim4::DelegateCur(claim), how) => {
             // What is delegated is there: nothing is made under this claim.
             c.server.exports.lookup(c.who, current, check_name(claim.file)?)?;
-            Ok(OpenTarget { again: true, ..by_name(c, current, claim.file, how)? })
+            Ok(OpenTarget { again: true, ..by_name(c, all, current, claim.file, how)? })
         }
         // To create takes a name (RFC 8881 §18.16.3).
         (_, Openflag4::Create(_)) => Err(Nfsstat4::INVAL.into()),
@@ -379,6 +384,7 @@ fn find(c: &mut Compound<'_>, current: FileId, args: &OpenArgs<'_>) -> Result<Op
 
 fn by_name(
     c: &mut Compound<'_>,
+    mut all: Option<&mut All<'_>>,
     dir: FileId,
     name: Component4<'_>,
     how: Openflag4<'_>,
@@ -397,7 +403,14 @@ fn by_name(
             Err(error) => return Err(error.into()),
         }
         c.for_change(dir)?;
-        c.check_conflict(dir, Conflict::Change)?;
+        match &mut all {
+            Some(all) => {
+                let (clients, files) = all.split();
+                let (now, change) = (c.now.instant, Conflict::Change);
+                files.part(dir).recall_conflicting(clients, dir, change, c.client, now, c.effects)?;
+            }
+            None => c.check_conflict(dir, Conflict::Change)?,
+        }
         match fs.create(c.who, dir_node, name, NewFile::Regular, &plan.set, plan.verifier, c.now.wall) {
             Ok(created) => {
                 let file = FileId::new(dir.export, created.attr.node);

@@ -31,6 +31,25 @@ fn delegate(client: &testing::Client<'_>, file: &[u8], write: bool) {
 }
 
 #[test]
+fn directories_of_others_are_recalled_before_names_change() {
+    let server = server();
+    let mut caller = Caller::new(&server, 0);
+    let dir = root(&server, "/export");
+    let file = caller.file(&dir, "a");
+    let holder = testing::Client::with_session(&server, 1, 9);
+    delegate(&holder, &dir, false);
+    assert_eq!(caller.create(&dir, "b", CreateHow::Unchecked(Sattr3::NONE)), Err(Nfsstat3::JUKEBOX));
+    assert_eq!(caller.remove(Proc3::REMOVE, &dir, "a").status(), Nfsstat3::JUKEBOX);
+    assert_eq!(caller.rename((&dir, "a"), (&dir, "c")).status(), Nfsstat3::JUKEBOX);
+    assert_eq!(caller.link(&file, (&dir, "c")).status(), Nfsstat3::JUKEBOX);
+    // What is there is opened, not made.
+    assert!(caller.create(&dir, "a", CreateHow::Unchecked(Sattr3::NONE)).is_ok());
+    assert!(caller.getattr(&dir).is_ok());
+    server.state.all().files().purge_client(ClientId(holder.clientid), &mut Effects::new());
+    assert_eq!(caller.rename((&dir, "a"), (&dir, "c")).status(), Nfsstat3::OK);
+}
+
+#[test]
 fn delegations_of_others_are_recalled_first() {
     let server = server();
     let mut caller = Caller::new(&server, 0);

@@ -465,6 +465,22 @@ fn who_has_a_directory_delegated_changes_it_freely_and_two_may_have_it() {
 }
 
 #[test]
+fn version_40_recalls_directories_too() {
+    let server = delegating();
+    let (mut one, mut old) = (Holder::new(&server, 1, 1), Holder::new(&server, 0, 2));
+    let dir = one.c.id("/export/dir");
+    let open = |c: &mut Holder<'_>, name: &'static str| {
+        c.open_in("/export/dir", OpenClaim4::Null(name.into()), unchecked(), W, 0).status()
+    };
+    let stateid = delegate_directory(&mut one, "dir").unwrap().unwrap();
+    assert_eq!(open(&mut old, "new"), Nfsstat4::DELAY);
+    let recalled = Effect::Call(one.id(), Callback::Recall { stateid, file: dir, truncate: false });
+    assert_eq!(old.callbacks(), [recalled]);
+    assert_eq!(give_back(&mut one, "dir", stateid), Nfsstat4::OK);
+    assert_eq!(open(&mut old, "new"), Nfsstat4::OK);
+}
+
+#[test]
 fn a_server_without_delegations_delegates_no_directory() {
     let server = server_without_delegations();
     let mut one = Holder::new(&server, 1, 1);
