@@ -78,7 +78,7 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
 }
 
 /// GET_DIR_DELEGATION (RFC 8881 §18.39). The holder may answer LOOKUP, READDIR and GETATTR of the directory by itself until a
-/// recall: no notifications are sent, so that every change by others recalls it (§10.9.2), as on Linux 6.19.
+/// recall: no notifications are sent, so that every change by others recalls it (§10.9.4), as on Linux 6.19.
 pub(crate) fn get_dir_delegation(c: &mut Compound<'_>) -> OpResult {
     let dir = c.file()?;
     let client = c.client.ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;

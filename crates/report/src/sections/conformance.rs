@@ -124,11 +124,11 @@ fn reasons(skipped: &[(&str, &str)]) -> String {
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let others: usize = counts.iter().skip(SHOWN).map(|(_, count)| count).sum();
     let mut said: Vec<String> =
-        counts.iter().take(SHOWN).map(|(why, count)| format!("{count}: {why}")).collect();
+        counts.iter().take(SHOWN).map(|(why, count)| format!("{count} ({why})")).collect();
     if others > 0 {
         said.push(format!("{others} for other reasons"));
     }
-    format!("Not applicable: {}.", said.join("; "))
+    format!("Not applicable: {}.", said.join(", "))
 }
 
 /// A broken rule: what it says, what was sent, what came.

@@ -62,7 +62,15 @@ fn give_back(client: &mut Client4, fh: &[u8], stateid: Stateid4) -> Tried {
 
 /// What another client does is put off until the delegation, which is recalled, comes back; then it is done.
 fn recalled_by<'a>(t: &mut Trial, held: (Open, Stateid4), op: impl Fn(&Client4) -> Vec<Argop<'a>>) -> Tried {
-    let (open, stateid) = held;
+    recalled(t, &held.0.fh, held.1, op)
+}
+
+fn recalled<'a>(
+    t: &mut Trial,
+    delegated: &[u8],
+    stateid: Stateid4,
+    op: impl Fn(&Client4) -> Vec<Argop<'a>>,
+) -> Tried {
     let (a, b) = t.both()?;
     let ops = op(b);
     let sent = format!("{:?} of another client", ops.last().map(Argop::opnum));
@@ -76,12 +84,12 @@ fn recalled_by<'a>(t: &mut Trial, held: (Open, Stateid4), op: impl Fn(&Client4) 
             hold(recalled.other == stateid.other, &sent, || {
                 format!("CB_RECALL of {recalled:?}; {stateid:?} is right")
             })?;
-            hold(fh == open.fh, &sent, || "CB_RECALL of another filehandle".into())?;
+            hold(fh == delegated, &sent, || "CB_RECALL of another filehandle".into())?;
         }
         _ => return Err(Stop::failed(sent, "no CB_RECALL of the delegation")),
     }
     hold(put_off, &sent, || "done before the delegation came back".into())?;
-    give_back(a, &open.fh, stateid)?;
+    give_back(a, delegated, stateid)?;
     if early.is_none() {
         let answer = b.finish(begun)?;
         if answer.status() != S::DELAY {
@@ -93,6 +101,33 @@ fn recalled_by<'a>(t: &mut Trial, held: (Open, Stateid4), op: impl Fn(&Client4) 
     b.settle(b"other", S::DELAY);
     let again = op(b);
     b.compound(&again)?.is(&[S::OK])
+}
+
+/// GET_DIR_DELEGATION without notifications.
+const DIR_DELEGATION: Argop<'static> = Argop::GetDirDelegation(v4::GetDirDelegationArgs {
+    signal_deleg_avail: false,
+    notification_types: v4::Bitmap4::EMPTY,
+    child_attr_delay: v4::Nfstime4 { seconds: 0, nseconds: 0 },
+    dir_attr_delay: v4::Nfstime4 { seconds: 0, nseconds: 0 },
+    child_attributes: v4::Bitmap4::EMPTY,
+    dir_attributes: v4::Bitmap4::EMPTY,
+});
+
+/// A delegation of the directory that the first client has.
+fn delegated_directory(t: &mut Trial) -> Result<Stateid4, Stop> {
+    let dir = t.dir();
+    let client = t.a()?;
+    client.forget_calls();
+    client.keeps_delegations = true;
+    let answer = client.compound(&[putfh(&dir), DIR_DELEGATION])?;
+    match answer.last() {
+        Some(Resop::GetDirDelegation(Ok(v4::GetDirDelegationOk::Granted(granted)))) => Ok(granted.stateid),
+        Some(Resop::GetDirDelegation(Ok(v4::GetDirDelegationOk::Unavailable(_))))
+        | Some(Resop::GetDirDelegation(Err(S::NOTSUPP | S::DIRDELEG_UNAVAIL | S::OP_ILLEGAL))) => {
+            Err(Stop::not_applicable("the server delegates no directories"))
+        }
+        _ => Err(answer.wrong("a delegation, or that there is none")),
+    }
 }
 
 /// OPEN of `x` by the other client.
@@ -161,6 +196,39 @@ checks! {
             let held = delegated(t, Share::BOTH, v4::WANT_WRITE_DELEG)?;
             let dir = t.dir();
             recalled_by(t, held, |b| open_x(b, &dir, Share::READ))
+        };
+    "directory-delegation-recall-by-create" V41 Must [V41 8881 "10.9.4"]
+        "CREATE in a directory by another client recalls a delegation of the directory."
+        => |t| {
+            let stateid = delegated_directory(t)?;
+            let (dir, attrs) = (t.dir(), Attrs::mode(0o755));
+            recalled(t, &dir, stateid, |_| vec![putfh(&dir), create(v4::Createtype4::Dir, b"new", &attrs)])
+        };
+    "directory-delegation-recall-by-open" V41 Must [V41 8881 "10.9.4"]
+        "An OPEN of another client that makes a file recalls a delegation of the directory."
+        => |t| {
+            let stateid = delegated_directory(t)?;
+            let (dir, attrs) = (t.dir(), Attrs::mode(0o644));
+            recalled(t, &dir, stateid, |b| {
+                let how = Openflag4::Create(v4::Createhow4::Unchecked(attrs.fattr()));
+                let args = b.open_args(b"other", Share::WRITE, how, OpenClaim4::Null("x".into()));
+                vec![putfh(&dir), Argop::Open(args)]
+            })
+        };
+    "directory-delegation-recall-by-remove" V41 Must [V41 8881 "10.9.4"]
+        "REMOVE in a directory by another client recalls a delegation of the directory."
+        => |t| {
+            t.object(Kind::File)?;
+            let stateid = delegated_directory(t)?;
+            let dir = t.dir();
+            recalled(t, &dir, stateid, |_| vec![putfh(&dir), remove("x")])
+        };
+    "directory-delegation-of-a-file" V41 Must [V41 8881 "18.39"]
+        "GET_DIR_DELEGATION of a file is NOTDIR."
+        => |t| {
+            delegated_directory(t)?;
+            let file = t.object(Kind::File)?;
+            t.a()?.on(&file, &[DIR_DELEGATION], &[S::NOTDIR])
         };
     "delegation-beside-reader" V4 Must [V40 7530 "10.4", V41 8881 "10.4"]
         "An open for reading of another client stands beside a read delegation, which is not recalled."
