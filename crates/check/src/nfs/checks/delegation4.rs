@@ -120,13 +120,17 @@ fn delegated_directory(t: &mut Trial) -> Result<Stateid4, Stop> {
     client.forget_calls();
     client.keeps_delegations = true;
     let answer = client.compound(&[putfh(&dir), DIR_DELEGATION])?;
-    match answer.last() {
-        Some(Resop::GetDirDelegation(Ok(v4::GetDirDelegationOk::Granted(granted)))) => Ok(granted.stateid),
-        Some(Resop::GetDirDelegation(Ok(v4::GetDirDelegationOk::Unavailable(_))))
-        | Some(Resop::GetDirDelegation(Err(S::NOTSUPP | S::DIRDELEG_UNAVAIL | S::OP_ILLEGAL))) => {
+    let said = match answer.last() {
+        Some(Resop::GetDirDelegation(Ok(said))) => Ok(said),
+        _ => Err(answer.status()),
+    };
+    match said {
+        Ok(v4::GetDirDelegationOk::Granted(granted)) => Ok(granted.stateid),
+        Ok(v4::GetDirDelegationOk::Unavailable(_))
+        | Err(S::NOTSUPP | S::DIRDELEG_UNAVAIL | S::OP_ILLEGAL) => {
             Err(Stop::not_applicable("the server delegates no directories"))
         }
-        _ => Err(answer.wrong("a delegation, or that there is none")),
+        Err(_) => Err(answer.wrong("a delegation, or that there is none")),
     }
 }
 
