@@ -49,18 +49,17 @@ fn agents_wait_for_a_controller_and_for_the_next_one() {
     );
     // Each as its launcher numbers it, and before the controller.
     let ranks = [("OMPI_COMM_WORLD_RANK", "0"), ("PMI_RANK", "1")];
-    let agents = ranks.map(|(name, rank)| agent(&place, port, "10m").env(name, rank).spawn().unwrap());
+    let agents = ranks.map(|(name, rank)| agent(&place, port, WAIT).env(name, rank).spawn().unwrap());
     let output = place.run(&["run", "external.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
     assert!(stderr(&output).contains("waiting for 2 agents, which dial 127.0.0.1:"), "{}", stderr(&output));
     let results = place.results("results/external");
     let numbers: Vec<_> = results.runs.iter().map(|run| run.recordings[0].agents.len()).collect();
     assert_eq!((numbers.len(), numbers.iter().sum::<usize>()), (8, 12), "{numbers:?}");
-    // They wait for the next controller until they are ended.
-    for mut agent in agents {
-        assert_eq!(agent.try_wait().unwrap(), None, "it still waits");
-        agent.kill().unwrap();
-        agent.wait().unwrap();
+    // No controller comes any more.
+    for agent in agents {
+        let ended = agent.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{}", transcript(&ended));
     }
     let keys = [fs::read_to_string(place.path("crew/controller")).unwrap(), output_text(&output)];
     let secrets: Vec<&str> = keys[0].split('"').filter(|text| text.len() >= 64).collect();

@@ -213,7 +213,8 @@ async fn join(
     let error = |reason: String| DialError::Refused { address: address.to_owned(), reason };
     let refused = |reason: String| Attempt::Final(error(reason));
     let no_place = |reason: String| Attempt::NoPlace(error(reason));
-    let broken = |error: io::Error| refused(format!("it ended the connection ({error})"));
+    // Without a verdict: a launch that has its agents closes the connections of others, and the next one may have a place.
+    let broken = |error: io::Error| no_place(format!("it ended the connection ({error})"));
     greeting::send(&mut stream, &credentials.token, rank, host, identity).await.map_err(Attempt::Again)?;
     let (verdict, theirs) = greeting::decision(&mut stream).await.map_err(broken)?;
     match verdict {
@@ -246,7 +247,39 @@ async fn connect(address: &str) -> io::Result<TcpStream> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+
+    use super::super::controller_key::ControllerKey;
     use super::*;
+
+    #[tokio::test]
+    async fn a_launch_that_ends_meanwhile_is_no_refusal_for_an_agent_that_waits() {
+        let key = ControllerKey::generate().unwrap();
+        let (tls, _) = key::server(&key.pkcs8).unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap().to_string();
+        let credentials = key.credentials().unwrap();
+        let serve = async |verdict: Option<Verdict>| {
+            let (stream, _) = socket.accept().await.unwrap();
+            let mut stream = acceptor.accept(stream).await.unwrap();
+            greeting::receive(&mut stream).await.unwrap();
+            if let Some(verdict) = verdict {
+                greeting::answer(&mut stream, verdict, "").await.unwrap();
+            }
+        };
+        let twice = async {
+            serve(None).await;
+            serve(Some(Verdict::Accepted)).await;
+        };
+        let wait = Some(Duration::from_secs(60));
+        let (joined, ()) = tokio::join!(dial(&address, &credentials, 1, "host", wait), twice);
+        assert!(joined.is_ok());
+        // The controller that started an agent ends: there is no other one.
+        let (joined, ()) = tokio::join!(dial(&address, &credentials, 1, "host", None), serve(None));
+        assert!(matches!(joined, Err(DialError::Refused { .. })));
+    }
 
     #[test]
     fn ranks_come_from_whatever_started_the_agent() {
