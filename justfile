@@ -3,9 +3,11 @@ check: format lint test licences
 
 format:
     cargo fmt --all --check
+    cargo fmt --manifest-path fuzz/Cargo.toml --check
 
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
+    CARGO_TARGET_DIR=target/fuzz cargo clippy --manifest-path fuzz/Cargo.toml -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 # The fast tier: pure tests and tests on the loopback interface.
@@ -40,7 +42,7 @@ metrics:
 
 # A million random mutations of recorded traffic through every decoder and the NFS server.
 mutate:
-    cargo run --release --manifest-path fuzz/Cargo.toml -- 1000000
+    CARGO_TARGET_DIR=target/fuzz cargo run --release --manifest-path fuzz/Cargo.toml -- 1000000
 
 # An hour of new seeds: client and server under faults.
 explore:

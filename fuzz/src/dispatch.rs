@@ -11,7 +11,7 @@ use benchmaster_nfs_server::dispatch::{Conversation, Disposition, handle};
 use benchmaster_nfs_server::fs::Time;
 use benchmaster_nfs_server::moment::Moment;
 use benchmaster_nfs_server::outbox::Outbox;
-use benchmaster_nfs_server::peer::Peer;
+use benchmaster_nfs_server::peer::{Peer, Protection};
 use benchmaster_nfs_server::reply::Reply;
 use benchmaster_nfs_server::shared::Shared;
 use benchmaster_nfs_server::state::ConnectionId;
@@ -41,6 +41,7 @@ pub fn session(stream: &[u8]) {
         address: SocketAddr::from(([127, 0, 0, 1], 700)),
         local: address,
         outbox: Some(Arc::new(Outbox::default())),
+        protection: Protection::default(),
     };
 
     let (mut rest, mut joiner, mut reply) = (stream, Joiner::new(), Reply::new());
