@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use benchmaster_nfs_client::rpc::Transport;
 use benchmaster_nfs_client::world::World;
-use benchmaster_nfs_proto::record::{self, Scan};
+use benchmaster_nfs_proto::record::{self, Scan, framed};
 use benchmaster_nfs_server::callback::Stepper;
 use benchmaster_nfs_server::dispatch::{self, Conversation, Disposition, LOOK_AGAIN, WAIT_AT_MOST};
 use benchmaster_nfs_server::fs::{Time, Trouble};
@@ -584,10 +584,4 @@ impl Inner {
         }
         self.call_back();
     }
-}
-
-/// A message as a record of one fragment.
-fn framed(message: &[u8]) -> Vec<u8> {
-    let mark = record::LAST_FRAGMENT | message.len() as u32;
-    [&mark.to_be_bytes(), message].concat()
 }

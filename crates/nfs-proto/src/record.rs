@@ -81,6 +81,12 @@ pub fn end(e: &mut Encoder, mark: Mark) {
     e.patch_u32(mark, LAST_FRAGMENT | len);
 }
 
+/// A message as a record of one fragment.
+pub fn framed(message: &[u8]) -> Vec<u8> {
+    let header = LAST_FRAGMENT | message.len() as u32;
+    [&header.to_be_bytes(), message].concat()
+}
+
 fn split_header(header: u32) -> (usize, bool) {
     ((header & !LAST_FRAGMENT) as usize, header & LAST_FRAGMENT != 0)
 }

@@ -419,7 +419,7 @@ impl Session {
         }
     }
 
-    /// Changes the sending key after so many records.
+    /// Changes the sending key after this number of records.
     #[cfg(test)]
     pub(crate) fn rekey_after(&mut self, records: u64) {
         self.rekey_after = records;

@@ -68,6 +68,11 @@ pub(super) fn holds(condition: bool, what: &str, came: impl FnOnce() -> String) 
     if condition { Ok(()) } else { Err(Stop::failed(what, came())) }
 }
 
+/// The time of `what` must have been marked: be later than before.
+pub(super) fn later(what: &str, before: i128, after: i128) -> Tried {
+    holds(after > before, what, || "not later".to_owned())
+}
+
 /// The name of an error as manuals have it.
 pub(super) fn name(error: Errno) -> String {
     let names = [

@@ -10,6 +10,9 @@ use super::here::Asked;
 /// How long a lock that is free, or will be, is waited for: longer than NFS clients take from one try to the next.
 const PATIENCE: Duration = Duration::from_secs(45);
 
+/// A lock that another owner has.
+pub(super) const TAKEN: &[Errno] = &[Errno::AGAIN, Errno::ACCESS];
+
 /// Whose a lock is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {

@@ -11,13 +11,11 @@ use rustix::io::Errno;
 
 use super::Directory;
 use super::here::{Asked, Here, Tried, holds, joined, same};
-use super::lock::{Lock, Owner, blocker, reads, set, unlocks, wait, writes};
+use super::lock::{Lock, Owner, TAKEN, blocker, reads, set, unlocks, wait, writes};
 use super::shared::counted;
 use crate::{Check, Group};
 
 const GROUP: Group = Group::Lock;
-
-const TAKEN: &[Errno] = &[Errno::AGAIN, Errno::ACCESS];
 
 /// Two opens of a new file.
 fn two(here: &Here) -> Tried<[OwnedFd; 2]> {
@@ -79,7 +77,7 @@ pub(super) const CHECKS: &[Check<Directory>] = &[
         lock(&other, writes(19, 1)).fails(TAKEN)?;
         lock(&mine, writes(5, -10)).fails(&[Errno::INVAL])
     }),
-    must!("lock-far", "fcntl()", "Ranges beyond 4 GiB are told apart.", |here| {
+    must!("lock-far", "fcntl()", "Ranges beyond 4 GiB are distinguished.", |here| {
         let [mine, other] = two(here)?;
         for at in [(1i64 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 40] {
             lock(&mine, writes(at, 1)).offered()?;

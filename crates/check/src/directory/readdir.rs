@@ -119,7 +119,7 @@ pub(super) const CHECKS: &[Check<Directory>] = &[
     must!(
         "readdir-positions",
         "seekdir()",
-        "From a position that was told the listing goes on behind it.",
+        "From the position of an entry the listing goes on behind it.",
         |here| {
             for number in 0..500 {
                 here.file(format!("f{number}"), b"")?;

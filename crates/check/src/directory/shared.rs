@@ -7,12 +7,10 @@ use rustix::io::Errno;
 
 use super::Directory;
 use super::here::{Asked, Here, Tried, holds, joined, read, same, status, tick, write_all};
-use super::lock::{Owner, blocker, set, unlocks, wait, writes};
+use super::lock::{Owner, TAKEN, blocker, set, unlocks, wait, writes};
 use crate::{Check, Group};
 
 const GROUP: Group = Group::Coherence;
-
-const TAKEN: &[Errno] = &[Errno::AGAIN, Errno::ACCESS];
 
 pub(super) const CHECKS: &[Check<Directory>] = &[
     must!(

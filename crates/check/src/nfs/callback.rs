@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use benchmaster_nfs_proto::record::{Joiner, LAST_FRAGMENT};
+use benchmaster_nfs_proto::record::{Joiner, framed};
 use benchmaster_nfs_proto::rpc::{Message, OpaqueAuth, RpcReply, put_reply};
 use benchmaster_nfs_proto::v4::{
     self, CbArgop, CbCompoundArgs, CbResop, CbSequenceOk, CompoundResHeader, Nfsstat4, Sessionid4, Stateid4,
@@ -173,8 +173,7 @@ fn serve(stream: &mut TcpStream, joiner: &mut Joiner, list: &Mutex<Vec<Callback>
             let (reply, called) = answer(joiner.record());
             *joiner = Joiner::new();
             list.lock().unwrap_or_else(PoisonError::into_inner).extend(called);
-            let header = LAST_FRAGMENT | reply.len() as u32;
-            if stream.write_all(&[&header.to_be_bytes(), &reply[..]].concat()).is_err() {
+            if stream.write_all(&framed(&reply)).is_err() {
                 return false;
             }
         }

@@ -276,13 +276,6 @@ impl Client4 {
         fore: ChannelAttrs4,
         back: ChannelAttrs4,
     ) -> Result<Answer, Stop> {
-        let user = benchmaster_nfs_proto::rpc::AuthSys {
-            stamp: 0,
-            machine_name: "benchmaster-check".into(),
-            uid: self.user.uid,
-            gid: self.user.gid,
-            gids: List::Items(&[]),
-        };
         let args = v4::CreateSessionArgs {
             clientid,
             sequence,
@@ -290,7 +283,7 @@ impl Client4 {
             fore_chan_attrs: fore,
             back_chan_attrs: back,
             cb_program: CALLBACKS,
-            sec_parms: List::Items(&[v4::CallbackSecParms4::Sys(user)]),
+            sec_parms: List::Items(&[v4::CallbackSecParms4::Sys(self.user.auth_sys())]),
         };
         self.plain(&[Argop::CreateSession(args)])
     }
@@ -401,17 +394,7 @@ impl Client4 {
     /// An operation of the owner was answered (4.0): its number is used up but for errors that say otherwise (RFC 7530
     /// §9.1.7).
     pub(crate) fn settle(&mut self, owner: &[u8], status: Nfsstat4) {
-        let stays = [
-            Nfsstat4::STALE_CLIENTID,
-            Nfsstat4::STALE_STATEID,
-            Nfsstat4::BAD_STATEID,
-            Nfsstat4::BAD_SEQID,
-            Nfsstat4::BADXDR,
-            Nfsstat4::RESOURCE,
-            Nfsstat4::NOFILEHANDLE,
-            Nfsstat4::MOVED,
-        ];
-        if !stays.contains(&status) {
+        if !status.keeps_seqid() {
             let next = self.seqid(owner).wrapping_add(1);
             self.seqids.insert(owner.to_vec(), next);
         }

@@ -28,12 +28,15 @@ pub struct User {
 }
 
 impl User {
+    pub(crate) fn auth_sys(self) -> AuthSys<'static> {
+        let Self { uid, gid } = self;
+        AuthSys { stamp: 0, machine_name: "benchmaster-check".into(), uid, gid, gids: List::Items(&[]) }
+    }
+
     /// The body of an AUTH_SYS credential.
     pub(crate) fn credential(self) -> Vec<u8> {
         let mut e = Encoder::new();
-        let name = "benchmaster-check".into();
-        let Self { uid, gid } = self;
-        e.put(&AuthSys { stamp: 0, machine_name: name, uid, gid, gids: List::Items(&[]) });
+        e.put(&self.auth_sys());
         e.buffer().to_vec()
     }
 }
@@ -140,8 +143,7 @@ impl Connection {
 
     /// Sends a record of any content.
     pub(crate) fn send_record(&mut self, content: &[u8]) -> Result<(), Trouble> {
-        let header = record::LAST_FRAGMENT | content.len() as u32;
-        self.send_bytes(&[&header.to_be_bytes(), content].concat())
+        self.send_bytes(&record::framed(content))
     }
 
     /// Sends bytes as they are.

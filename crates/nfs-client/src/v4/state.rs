@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use benchmaster_nfs_proto::v4::{Nfsstat4, SHARE_ACCESS_BOTH, StateOwner4, Stateid4};
+use benchmaster_nfs_proto::v4::{SHARE_ACCESS_BOTH, StateOwner4, Stateid4};
 
 use super::Inner;
 use super::slots::{Slot, Slots};
@@ -92,17 +92,7 @@ impl SeqidGuard {
         let moves = match result {
             Ok(_) | Err(NfsError::Rpc(_)) => true,
             Err(NfsError::V4(_)) if !reached => false,
-            Err(NfsError::V4(status)) => !matches!(
-                *status,
-                Nfsstat4::STALE_CLIENTID
-                    | Nfsstat4::STALE_STATEID
-                    | Nfsstat4::BAD_STATEID
-                    | Nfsstat4::BAD_SEQID
-                    | Nfsstat4::BADXDR
-                    | Nfsstat4::RESOURCE
-                    | Nfsstat4::NOFILEHANDLE
-                    | Nfsstat4::MOVED
-            ),
+            Err(NfsError::V4(status)) => !status.keeps_seqid(),
             Err(_) => true,
         };
         self.settled.set(true);

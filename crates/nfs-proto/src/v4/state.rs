@@ -294,13 +294,13 @@ xdr_struct! {
     }
     /// Arguments of GET_DIR_DELEGATION (RFC 8881 §18.39).
     pub struct GetDirDelegationArgs {
-        /// Whether the client wants to be told when one becomes available.
+        /// Whether the client wants a callback when one becomes available.
         pub signal_deleg_avail: bool,
         /// Notifications that the client wants, as numbers of `notify_type4`.
         pub notification_types: Bitmap4,
-        /// How late changes of attributes of entries may be told.
+        /// Longest delay of notifications of changed attributes of entries.
         pub child_attr_delay: Nfstime4,
-        /// How late changes of attributes of the directory may be told.
+        /// Longest delay of notifications of changed attributes of the directory.
         pub dir_attr_delay: Nfstime4,
         /// Attributes of entries whose changes the client wants to know.
         pub child_attributes: Bitmap4,

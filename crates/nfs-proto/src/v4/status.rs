@@ -414,6 +414,23 @@ xdr_code! {
     }
 }
 
+impl Nfsstat4 {
+    /// Whether a request of 4.0 with this result leaves its owner's sequence number as it was (RFC 7530 §9.1.7).
+    pub fn keeps_seqid(self) -> bool {
+        matches!(
+            self,
+            Self::STALE_CLIENTID
+                | Self::STALE_STATEID
+                | Self::BAD_STATEID
+                | Self::BAD_SEQID
+                | Self::BADXDR
+                | Self::RESOURCE
+                | Self::NOFILEHANDLE
+                | Self::MOVED
+        )
+    }
+}
+
 impl Opnum {
     /// First minor version that has the operation.
     pub const fn min_minor(self) -> u32 {

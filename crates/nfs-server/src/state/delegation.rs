@@ -236,8 +236,7 @@ impl Files {
     }
 
     /// Repeats recalls, revokes what was not returned within a lease (RFC 8881 §10.4.5); the grace period does not count,
-    /// because locks that were kept under a delegation can be had only after it (Linux: `nfs4_laundromat`, which waits for its
-    /// end).
+    /// because locks that were kept under a delegation are granted only after it (Linux: `nfs4_laundromat` waits for its end).
     pub(super) fn tick_delegations(&mut self, clients: &Clients, now: Instant, effects: &mut Effects) {
         self.contention.tick(now, self.lease.min(CONTENDED));
         let recalled: Vec<u32> = self.recalled.iter().copied().collect();

@@ -98,21 +98,6 @@ pub(crate) enum SeqidCheck {
     Replay(Replay),
 }
 
-/// Whether a status leaves the sequence number as it was (RFC 7530 §9.1.7).
-pub(crate) fn keeps_sequence(status: Nfsstat4) -> bool {
-    matches!(
-        status,
-        Nfsstat4::STALE_CLIENTID
-            | Nfsstat4::STALE_STATEID
-            | Nfsstat4::BAD_STATEID
-            | Nfsstat4::BAD_SEQID
-            | Nfsstat4::BADXDR
-            | Nfsstat4::RESOURCE
-            | Nfsstat4::NOFILEHANDLE
-            | Nfsstat4::MOVED
-    )
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Owners {
     table: Arena<Owner, 1>,
@@ -190,7 +175,7 @@ impl Owners {
             return NONE;
         };
         sequence.heard = now;
-        if keeps_sequence(replay.status) {
+        if replay.status.keeps_seqid() {
             return NONE;
         }
         sequence.last = seqid;

@@ -279,7 +279,7 @@ checks! {
             free(b, &open.fh, (0, 10), S::DENIED)
         };
     "lock-upgrades" V4 Must [V40 7530 "9.3", V41 8881 "9.3"]
-        "A write lock over the owner's read lock makes it one for writing, where nobody else has one."
+        "A write lock over the owner's read lock makes it one for writing, where no other owner has one."
         => |t| {
             let (open, mut lock) = locked(t, (100, 1))?;
             let (a, b) = t.both()?;

@@ -313,7 +313,7 @@ checks! {
         "REMOVE changes the directory's change attribute, and gives its values truly."
         => |t| { t.object(Kind::File)?; change_info(t, remove("x")) };
     "remove-makes-stale" V4 Must [V40 7530 "13.1.2.7", V41 8881 "15.1.2.7"]
-        "The handle of an object that was removed, and that nobody has open, is STALE."
+        "The handle of an object that was removed, and that no client has open, is STALE."
         => |t| {
             let fh = t.object(Kind::Dir)?;
             t.at_dir(&[remove("x")], &[S::OK])?;

@@ -441,7 +441,7 @@ checks! {
             t.a()?.try_close(&open)?.is(&[S::OLD_STATEID])
         };
     "close-gives-invalid" V41 Should [V41 8881 "18.2.4"]
-        "CLOSE gives the invalid stateid, so that nobody uses it."
+        "CLOSE gives the invalid stateid, so that no client uses it."
         => |t| {
             let open = made(t)?;
             let answer = t.a()?.try_close(&open)?.ok()?;

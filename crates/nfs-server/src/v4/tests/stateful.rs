@@ -97,7 +97,7 @@ impl<'s> Holder<'s> {
             claim,
         };
         let results = self.c.run_at(dir, &[Argop::Open(args)]);
-        if !crate::state::owner::keeps_sequence(results.status()) {
+        if !results.status().keeps_seqid() {
             self.seqid = self.seqid.wrapping_add(1);
         }
         results

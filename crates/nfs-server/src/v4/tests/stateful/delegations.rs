@@ -375,7 +375,7 @@ fn delegate_directory(c: &mut Holder<'_>, name: &str) -> Result<Option<Stateid4>
             Ok(Some(granted.stateid))
         }
         Resop::GetDirDelegation(Ok(GetDirDelegationOk::Unavailable(signal))) => {
-            assert!(!signal, "nothing will be told");
+            assert!(!signal, "no callback will come");
             Ok(None)
         }
         Resop::GetDirDelegation(Err(status)) => Err(status),
