@@ -95,6 +95,7 @@ impl Inner {
     ) -> NfsResult<R> {
         let mut retry: Option<Retry> = None;
         loop {
+            self.after_recovery().await;
             let epoch = self.recovery.epoch();
             let stateid = self.select(file, access)?;
             let result = perform(stateid).await;
@@ -206,6 +207,7 @@ impl Inner {
         let encoded = Encoded::new(set);
         let mut retry: Option<Retry> = None;
         loop {
+            self.after_recovery().await;
             let epoch = self.recovery.epoch();
             // Only a change of size is I/O (RFC 7530 §16.32.3).
             let stateid = match (set.size, open) {

@@ -89,12 +89,19 @@ impl Inner {
     /// # Errors
     /// Why it failed.
     pub(super) async fn recovered(self: &Rc<Self>) -> NfsResult<()> {
-        let recovery = &self.recovery;
-        if !recovery.is_running() {
+        if !self.recovery.is_running() {
             return Ok(());
         }
-        recovery.waiting.until(|| !recovery.is_running()).await;
-        recovery.failed.get().map_or(Ok(()), Err)
+        self.after_recovery().await;
+        self.recovery.failed.get().map_or(Ok(()), Err)
+    }
+
+    /// Waits until no recovery runs, however it ends: which opens and locks are left is known then.
+    pub(super) async fn after_recovery(&self) {
+        let recovery = &self.recovery;
+        if recovery.is_running() {
+            recovery.waiting.until(|| !recovery.is_running()).await;
+        }
     }
 
     async fn recover(self: Rc<Self>) {
