@@ -21,5 +21,5 @@ pub mod shrink;
 mod simulation;
 mod wire;
 
-pub use run::{Outcome, Violation, run};
+pub use run::{Outcome, Violation, run, run_tampered};
 pub use scenario::Scenario;

@@ -55,6 +55,15 @@ pub struct RunError(String);
 /// # Errors
 /// When the system has no descriptors or memory for it.
 pub fn run(scenario: &Scenario) -> Result<Outcome, RunError> {
+    run_tampered(scenario, 0)
+}
+
+/// Tries a scenario with a server that lies: `permille` of a thousand of its messages to clients are changed at random, once
+/// they have mounted. Promises are broken then; it shows what a client makes of such messages.
+///
+/// # Errors
+/// When the system has no descriptors or memory for it.
+pub fn run_tampered(scenario: &Scenario, permille: u64) -> Result<Outcome, RunError> {
     let failed = |error: &dyn std::fmt::Display| RunError(error.to_string());
     let oracle = Rc::new(RefCell::new(Oracle::new(scenario.clients.len())));
     let world = Rc::new(Simulation::new(scenario, Rc::clone(&oracle)).map_err(RunError)?);
@@ -68,6 +77,9 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, RunError> {
     let busy = scenario.clients.iter().flatten().map(time_of).sum::<Duration>();
     let faults = scenario.faults.iter().map(|fault| fault.at + length(&fault.kind)).max().unwrap_or_default();
     world.begin(scenario, busy + faults + PATIENCE);
+    if permille > 0 {
+        world.tamper(scenario.seed, permille);
+    }
     let mut clients: Vec<Pin<Box<dyn Future<Output = ()>>>> = Vec::new();
     for (number, steps) in scenario.clients.iter().enumerate() {
         let death = scenario.faults.iter().find_map(|fault| match fault.kind {

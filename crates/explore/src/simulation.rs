@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use benchmaster_nfs_client::rpc::Transport;
 use benchmaster_nfs_client::world::World;
-use benchmaster_nfs_proto::record::{self, Scan, framed};
+use benchmaster_nfs_proto::record::{self, Scan};
 use benchmaster_nfs_server::callback::Stepper;
 use benchmaster_nfs_server::dispatch::{self, Conversation, Disposition, LOOK_AGAIN, WAIT_AT_MOST};
 use benchmaster_nfs_server::fs::{Time, Trouble};
@@ -34,10 +34,12 @@ use crate::wire;
 mod callbacks;
 mod faults;
 mod network;
+mod tampering;
 
 use self::callbacks::{Callback, Listener};
 use self::faults::loses;
-use self::network::{Network, TO_CLIENT};
+use self::network::Network;
+use self::tampering::Tampering;
 
 /// Time of day when a scenario begins.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
@@ -87,6 +89,7 @@ struct Inner {
     revoked: Vec<u64>,
     /// What of the next callback to each client is lost.
     loses_callback: Vec<Option<Callback>>,
+    tampering: Option<Tampering>,
 }
 
 #[derive(Debug)]
@@ -217,6 +220,7 @@ impl Simulation {
             loses: vec![false; AUDITOR + 1],
             revoked: vec![0; scenario.clients.len()],
             loses_callback: vec![None; AUDITOR + 1],
+            tampering: None,
         };
         inner.up()?;
         inner.put(TICK, Event::Tick);
@@ -238,11 +242,17 @@ impl Simulation {
         inner.limit = now + limit;
     }
 
+    /// From now on the server's messages are changed at random, `permille` of a thousand.
+    pub(crate) fn tamper(&self, seed: u64, permille: u64) {
+        self.inner.borrow_mut().tampering = Some(Tampering::new(seed, permille));
+    }
+
     /// All faults are over, also those that did not happen yet; nothing may take longer than until `limit` from now.
     pub(crate) fn heal(&self, limit: Duration) -> Result<(), String> {
         let mut inner = self.inner.borrow_mut();
         inner.queue.retain(|Reverse(due)| !matches!(due.event, Event::Fault(_) | Event::Up));
         inner.network.permille = 0;
+        inner.tampering = None;
         Trouble::ALL.into_iter().for_each(|what| inner.mend(what));
         if inner.server.shared.is_none() {
             inner.up()?;
@@ -579,8 +589,7 @@ impl Inner {
                 self.close(number);
             }
         } else if let Some(delay) = send {
-            let bytes = if stream { framed(&bytes) } else { bytes };
-            self.transmit(number, TO_CLIENT, bytes, delay + SERVICE);
+            self.say(number, bytes, delay + SERVICE);
         }
         self.call_back();
     }

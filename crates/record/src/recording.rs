@@ -368,7 +368,20 @@ impl ReplayFacts {
     }
 }
 
+/// No recording has more intervals: eleven days by 100 ms.
+const MOST_INTERVALS: u64 = 10_000_000;
+
 impl Recording {
+    /// Whether its times and intervals fit together, as those of a file may not.
+    pub fn is_coherent(&self) -> bool {
+        let count = |ns: u64| ns.checked_div(self.interval_ns).filter(|count| *count <= MOST_INTERVALS);
+        let Some(intervals) = count(self.length_ns) else { return false };
+        let ends = self.series.iter().filter_map(|series| series.intervals.last());
+        self.cut_ns <= self.length_ns.max(1)
+            && self.workers.iter().all(|worker| count(worker.end_ns).is_some())
+            && ends.into_iter().all(|last| u64::from(last.index) <= intervals)
+    }
+
     /// Whether the agent of this name had clients; those without only looked at a server.
     pub fn has_clients(&self, agent: &str) -> bool {
         self.agents.iter().any(|known| known.name == agent && known.clients > 0)

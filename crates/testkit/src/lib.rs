@@ -134,6 +134,22 @@ pub fn as_loaded(results: &StudyResults) -> StudyResults {
     results
 }
 
+/// Changes up to `most` places of a file, as damage and malice do: bytes replaced, removed, and repeated elsewhere.
+pub fn damage(bytes: &mut Vec<u8>, most: u64, random: &mut Random) {
+    for _ in 0..=random.bits() % most.max(1) {
+        let mut place = || (random.bits() % (bytes.len() as u64 + 1)) as usize;
+        let (at, from) = (place(), place());
+        let length = ((random.bits() % 16) as usize).min(bytes.len() - from);
+        match random.bits() % 5 {
+            0 => bytes.truncate(at.max(1)),
+            1 => drop(bytes.drain(from..from + length)),
+            2 => drop(bytes.splice(at..at, bytes[from..from + length].to_vec())),
+            3 => bytes[from..from + length].fill(random.of(&[0, b'0', b'9', 0x7f, 0x80, 0xff])),
+            _ => bytes[from..from + length].iter_mut().for_each(|byte| *byte ^= 1 << (random.bits() % 8)),
+        }
+    }
+}
+
 /// SplitMix64: enough for made-up numbers, without a dependency.
 #[derive(Debug)]
 pub struct Random(pub u64);

@@ -14,7 +14,7 @@ use parquet::basic::{Compression, Encoding};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{ColumnChunkMetaData, KeyValue, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -229,10 +229,20 @@ pub fn info(path: &Path) -> Result<TraceInfo, TraceError> {
     Ok(open(path)?.1)
 }
 
+/// Where the pages of a column begin: at those of its dictionary, if it has one.
+fn column_start(column: &ColumnChunkMetaData) -> i64 {
+    column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset())
+}
+
 fn open(path: &Path) -> Result<(SerializedFileReader<File>, TraceInfo), TraceError> {
     let format = |detail: &str| TraceError::Format { path: path.into(), detail: detail.into() };
     let file = File::open(path).map_err(at(path))?;
     let reader = SerializedFileReader::new(file).map_err(|e| fault(path, e))?;
+    let columns = || reader.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
+    // `parquet` panics at these.
+    if columns().any(|column| column_start(column) < 0 || column.compressed_size() < 0) {
+        return Err(format("a column lies outside of the file"));
+    }
     let meta = reader.metadata().file_metadata();
     let expected = parse_message_type(SCHEMA).map_err(|e| fault(path, e))?;
     let (found, expected) = (meta.schema().get_fields(), expected.get_fields());

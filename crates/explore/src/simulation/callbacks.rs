@@ -9,12 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use benchmaster_nfs_client::rpc::Transport;
-use benchmaster_nfs_proto::record::framed;
 use benchmaster_nfs_server::callback::Dialled;
 use benchmaster_nfs_server::shared::Shared;
 use benchmaster_nfs_server::state::ClientId;
 
-use super::network::TO_CLIENT;
 use super::{Event, Inner, NAME, SERVICE};
 use crate::history::Who;
 use crate::wire;
@@ -79,7 +77,7 @@ impl Inner {
             self.close(number);
             return;
         }
-        self.transmit(number, TO_CLIENT, framed(message), Duration::ZERO);
+        self.say(number, message.to_vec(), Duration::ZERO);
         self.connections[number].calls |= compound;
     }
 

@@ -4,6 +4,7 @@ use benchmaster_record::model::{
     FilePick, Group, OffsetPick, OpenFlag, OperationKind, Repeat, Size, SizeDistribution, Step, Until,
     Workload,
 };
+use benchmaster_testkit::{Random, damage};
 use benchmaster_units::{ByteSize, TimeSpan};
 use benchmaster_workload::program::Program;
 
@@ -67,9 +68,8 @@ fn short(steps: &[Step]) -> String {
     steps.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-#[test]
-fn a_server_of_files_with_variables_that_change_until_the_run() {
-    let text = "\
+/// A server of files, whose variables change until it runs.
+const SERVER: &str = "\
 set $dir=/mnt/data
 set $files=1000
 set $threads=2 * 2
@@ -96,7 +96,10 @@ set $files=500
 echo \"loaded with $files files\"
 run 30
 ";
-    let imported = import(text);
+
+#[test]
+fn a_server_of_files_with_variables_that_change_until_the_run() {
+    let imported = import(SERVER);
     assert_eq!(imported.directory.as_deref(), Some("/mnt/data"));
     assert_eq!(imported.unmet().count(), 0, "{:?}", imported.notes);
     let irrelevant: Vec<_> =
@@ -461,4 +464,16 @@ fn mistakes_name_their_line() {
         assert_eq!((mistake.line, mistake.text.as_str()), (line, found), "{text}{error}");
         assert!(mistake.message.contains(says), "{text}{error}");
     }
+}
+
+#[test]
+fn damaged_files_are_imported_or_refused() {
+    let (mut random, mut imported) = (Random(1), 0);
+    for _ in 0..3000 {
+        let mut bytes = SERVER.as_bytes().to_vec();
+        damage(&mut bytes, 4, &mut random);
+        let result = filebench::import("work.f", &String::from_utf8_lossy(&bytes));
+        imported += usize::from(result.is_ok_and(|imported| !to_study(&imported).is_empty()));
+    }
+    assert!(imported > 50, "{imported} of 3000 were imported");
 }

@@ -1,11 +1,13 @@
 //! Job files of fio as studies.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use benchmaster_import::fio::{self, Keyword, Surroundings};
 use benchmaster_import::{ImportError, Imported, Note, NoteKind, to_study};
 use benchmaster_record::model::Workload;
+use benchmaster_testkit::{Random, damage};
 use benchmaster_workload::program::Program;
 
 struct Elsewhere;
@@ -331,7 +333,7 @@ fn mistakes_name_line_and_remedy() {
 
 #[test]
 fn every_option_of_the_job_has_its_note() {
-    let text = std::fs::read_to_string(jobs().join("everything.fio")).unwrap();
+    let text = fs::read_to_string(jobs().join("everything.fio")).unwrap();
     let imported = import(&text).unwrap();
     let lines = text.lines().enumerate().filter(|(_, line)| line.contains('=') && !line.starts_with(';'));
     for (number, line) in lines {
@@ -348,9 +350,9 @@ fn jobs() -> PathBuf {
 #[test]
 fn the_job_files_of_this_directory_are_imported() {
     let mut count = 0;
-    for entry in std::fs::read_dir(jobs()).unwrap() {
+    for entry in fs::read_dir(jobs()).unwrap() {
         let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
         let imported = fio::import(&path.to_string_lossy(), &text, &Elsewhere);
         checked(&imported.unwrap_or_else(|error| panic!("{}: {error}", path.display())));
         count += 1;
@@ -363,7 +365,7 @@ fn the_job_files_of_this_directory_are_imported() {
 #[test]
 fn examples_of_fio_are_imported_or_refused_by_name() {
     let directory = std::env::var_os("FIO_EXAMPLES").unwrap_or_else(|| "/usr/share/doc/fio/examples".into());
-    let Ok(entries) = std::fs::read_dir(&directory) else {
+    let Ok(entries) = fs::read_dir(&directory) else {
         eprintln!("skipped: no {}: install fio-examples, or set FIO_EXAMPLES", directory.display());
         return;
     };
@@ -386,7 +388,7 @@ fn examples_of_fio_are_imported_or_refused_by_name() {
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|e| e == "fio"));
     for path in files {
-        let text = std::fs::read_to_string(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
         match fio::import(&path.to_string_lossy(), &text, &Sized) {
             Ok(imported) => checked(&imported),
             Err(error) => {
@@ -418,4 +420,20 @@ proptest::proptest! {
             let _ = to_study(&imported);
         }
     }
+}
+
+#[test]
+fn damaged_job_files_are_imported_or_refused() {
+    let jobs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jobs");
+    let mut paths: Vec<PathBuf> = fs::read_dir(jobs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let files: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
+    let (mut random, mut imported) = (Random(1), 0);
+    for number in 0..3000 {
+        let mut bytes = files[number % files.len()].clone();
+        damage(&mut bytes, 4, &mut random);
+        let result = fio::import("job.fio", &String::from_utf8_lossy(&bytes), &Elsewhere);
+        imported += usize::from(result.is_ok_and(|imported| !to_study(&imported).is_empty()));
+    }
+    assert!(imported > 100, "{imported} of 3000 were imported");
 }

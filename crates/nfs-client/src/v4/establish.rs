@@ -364,7 +364,8 @@ impl Inner {
         let lease_seconds = lease.unwrap_or(90).max(1);
         self.lease.set(Duration::from_secs(lease_seconds.into()));
         let delta = delta.map_or(1, |delta| {
-            (delta.seconds.max(0).cast_unsigned() * 1_000_000_000 + u64::from(delta.nseconds)).max(1)
+            let whole = delta.seconds.max(0).cast_unsigned().saturating_mul(1_000_000_000);
+            whole.saturating_add(delta.nseconds.into()).max(1)
         });
         self.exclusive.set(exclusive.unwrap_or_default());
         self.limits.set(Limits {

@@ -6,6 +6,7 @@ mod browser;
 mod chromium;
 mod compare_page;
 mod effects;
+mod hostile;
 mod made_up;
 mod page;
 mod terminal;

@@ -141,7 +141,7 @@ pub(super) fn load_recordings(connection: &Connection, run: i64, parts: Parts) -
         let of = ("recording_id", id);
         let (series, ids): (Vec<_>, Vec<_>) = load_series(connection, id)?.into_iter().unzip();
         let texts = "SELECT text FROM error_details WHERE recording_id = ?1 ORDER BY ordinal";
-        Ok(load!(row, Recording {
+        let recording = load!(row, Recording {
             workload, timed, started_unix_ns, length_ns, interval_ns, cut_ns, cut_reason, verified_bytes, corruption;
             series,
             workers: load_workers(connection, id, &ids)?,
@@ -158,7 +158,11 @@ pub(super) fn load_recordings(connection: &Connection, run: i64, parts: Parts) -
             parts: load_parts(connection, id)?,
             witness: load_witness(connection, id)?,
             replay: None,
-        }))
+        });
+        if !recording.is_coherent() {
+            return Err(damaged("interval_ns", "times and intervals of a recording do not fit together"));
+        }
+        Ok(recording)
     })
 }
 
@@ -210,7 +214,7 @@ fn load_series(connection: &Connection, recording: i64) -> Result<Vec<(SeriesRec
                 Ok(IntervalStats { index: row.get("interval")?, stats: Columns::load(row)? })
             })?,
             errors: map(connection, errors, [id])?,
-            span: Option::zip(row.get("first_start_ns")?, row.get("last_end_ns")?),
+            span: Option::zip(Cell::load(row, "first_start_ns")?, Cell::load(row, "last_end_ns")?),
             service: Cell::load(row, "service_histogram")?,
         };
         Ok((series, id))
@@ -225,9 +229,9 @@ fn load_workers(connection: &Connection, recording: i64, series_ids: &[i64]) -> 
         let (Hash(hash), Hash(all)) = (Cell::load(row, "stream_hash")?, Cell::load(row, "operations_hash")?);
         Ok(load!(row, WorkerRecording {
             client, group = "worker_group", worker, start_ns, end_ns, stop;
-            cpu_ns: Option::zip(row.get("cpu_user_ns")?, row.get("cpu_system_ns")?),
+            cpu_ns: Option::zip(Cell::load(row, "cpu_user_ns")?, Cell::load(row, "cpu_system_ns")?),
             series,
-            stream: OperationStream { first: row.get("stream_operations")?, hash, all },
+            stream: OperationStream { first: Cell::load(row, "stream_operations")?, hash, all },
         }))
     })
 }

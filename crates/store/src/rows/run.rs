@@ -1,11 +1,14 @@
 //! Runs, with their responses, checks, events and retries.
 
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+
 use benchmaster_record::results::{
     Check, Event, Evidence, LabMachine, LabRecord, Response, RetryRecord, RunKey, RunRecord,
 };
 use rusqlite::{Connection, Result, Row, Transaction};
 
-use super::cell::{Cell, Columns, Json, NewRow};
+use super::cell::{Cell, Columns, Json, NewRow, damaged};
 use super::recording::{insert_recording, load_recordings};
 use super::{Inserted, Parts, RowError, all, insert_list, load_list, map, one, wire};
 
@@ -95,7 +98,7 @@ fn run(connection: &Connection, row: &Row<'_>, parts: Parts) -> Result<RunRecord
         responses: responses(connection, id)?,
         checks: load_checks(connection, id)?,
         events: load_list(connection, "events", ("run_id", id))?,
-        traces: map(connection, "SELECT workload, path FROM traces WHERE run_id = ?1", [id])?,
+        traces: load_traces(connection, id)?,
         service: wire::load_service(connection, id)?,
         lab: load_lab(connection, id)?,
         server_use: wire::load_server_use(connection, id)?,
@@ -126,4 +129,15 @@ fn load_lab(connection: &Connection, run: i64) -> Result<Option<LabRecord>> {
         let machines = load_list(connection, "lab_machines", ("run_id", run))?;
         Ok(load!(row, LabRecord { back_end, time, server, emulated, image, wake_ups; machines }))
     })
+}
+
+/// Files of a run, which lie in the directory of the results.
+fn load_traces(connection: &Connection, run: i64) -> Result<BTreeMap<String, String>> {
+    let traces: BTreeMap<String, String> =
+        map(connection, "SELECT workload, path FROM traces WHERE run_id = ?1", [run])?;
+    let within = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+    match traces.values().find(|path| !within(path)) {
+        Some(path) => Err(damaged("path", format!("`{path}` leads out of the directory of the results"))),
+        None => Ok(traces),
+    }
 }

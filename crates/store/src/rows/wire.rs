@@ -143,7 +143,7 @@ pub(super) fn load_rpc(connection: &Connection, recording: i64) -> Result<Option
         Ok(load!(row, RpcRecording {
             source;
             phases: load_phases(connection, recording)?,
-            client_cpu_ns: (row.get("cpu_user_ns")?, row.get("cpu_system_ns")?),
+            client_cpu_ns: (Cell::load(row, "cpu_user_ns")?, Cell::load(row, "cpu_system_ns")?),
             connection: Columns::load(row)?,
             problems: all(connection, texts, [recording], |row| row.get(0))?,
         }))

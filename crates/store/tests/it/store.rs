@@ -12,7 +12,7 @@ use benchmaster_record::results::{
 };
 use benchmaster_store::{CreateError, DatabaseError, LoadError, LockError, OpenError, Store, WriteError};
 use benchmaster_testkit as synthetic;
-use benchmaster_testkit::study_results;
+use benchmaster_testkit::{Random, damage, study_results};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::tempdir;
@@ -288,6 +288,13 @@ fn damage_and_strangers_are_named() {
             .unwrap()
     });
     assert!(name.to_string().contains("`fly` is not a known operation"), "{name}");
+    for outside in ["/etc/passwd", "traces/../../other"] {
+        let sql = "INSERT INTO traces (run_id, workload, path) SELECT run_id, 'write', ?1 FROM runs";
+        let named = kind(&|path| {
+            Connection::open(path).unwrap().execute(sql, [outside]).unwrap();
+        });
+        assert!(named.to_string().contains("leads out of the directory of the results"), "{named}");
+    }
     let foreign = kind(&|path| {
         fs::remove_file(path).unwrap();
         Connection::open(path).unwrap().execute_batch("CREATE TABLE addresses (name TEXT)").unwrap();
@@ -296,6 +303,24 @@ fn damage_and_strangers_are_named() {
     let other =
         kind(&|path| Connection::open(path).unwrap().pragma_update(None, "user_version", 99).unwrap());
     assert!(matches!(other, DatabaseError::Version { found: 99, known: 1, .. }), "{other}");
+}
+
+#[test]
+fn changed_bytes_are_read_or_refused() {
+    let results = study_results(1, 2, 2);
+    let directory = written(&results);
+    let path = directory.path().join("results.db");
+    let good = fs::read(&path).unwrap();
+    let (mut random, mut refused) = (Random(5), 0);
+    for _ in 0..150 {
+        let mut bytes = good.clone();
+        damage(&mut bytes, 20, &mut random);
+        fs::write(&path, bytes).unwrap();
+        let whole = results.runs.iter().map(|run| Store::load_run(directory.path(), run.key));
+        refused +=
+            usize::from(Store::load(directory.path()).is_err() || whole.into_iter().any(|run| run.is_err()));
+    }
+    assert!(refused > 50, "{refused} of 150 were refused");
 }
 
 #[test]

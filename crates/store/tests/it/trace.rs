@@ -7,7 +7,7 @@ use benchmaster_record::model::OperationKind;
 use benchmaster_record::recording::{SeriesKey, TraceRecord};
 use benchmaster_record::results::RunKey;
 use benchmaster_store::trace::{self, TraceError, TraceFacts, TraceSink, TraceWorker, TraceWriter};
-use benchmaster_testkit::trace_records;
+use benchmaster_testkit::{Random, damage, trace_records};
 use proptest::prelude::*;
 use tempfile::tempdir;
 
@@ -116,6 +116,21 @@ fn what_is_no_trace_is_refused() {
     assert!(matches!(cut, TraceError::Format { .. }), "{cut}");
     fs::write(&path, b"").unwrap();
     assert!(matches!(trace::info(&path), Err(TraceError::Format { .. })));
+}
+
+#[test]
+fn changed_bytes_of_a_trace_are_read_or_refused() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join(write(directory.path(), "write", &[&trace_records(1, 500)]));
+    let good = fs::read(&path).unwrap();
+    let (mut random, mut refused) = (Random(5), 0);
+    for _ in 0..1000 {
+        let mut bytes = good.clone();
+        damage(&mut bytes, 4, &mut random);
+        fs::write(&path, bytes).unwrap();
+        refused += usize::from(trace::read(&path, |_| ()).is_err());
+    }
+    assert!(refused > 100, "{refused} of 1000 were refused");
 }
 
 fn any_record() -> impl Strategy<Value = TraceRecord> {

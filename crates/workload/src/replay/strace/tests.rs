@@ -216,3 +216,22 @@ fn what_is_no_trace_is_refused() {
     assert!(matches!(read(&b"hello\nworld\n"[..], &place), Err(StraceError::NoTrace)));
     assert!(matches!(read(&b""[..], &place), Err(StraceError::NoTrace)));
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(500))]
+    #[test]
+    fn changed_traces_are_read_or_refused(changes in proptest::collection::vec((0usize..1 << 20, 0usize..1 << 20, 0usize..40), 1..6)) {
+        let mut trace = include_bytes!("../example.strace").to_vec();
+        for (at, from, length) in changes {
+            let (at, from) = (at % trace.len(), from % trace.len());
+            let piece = trace[from..(from + length).min(trace.len())].to_vec();
+            // Put over what is there, or, every other time, between.
+            let end = if length % 2 == 0 { at } else { (at + length).min(trace.len()) };
+            trace.splice(at..end, piece);
+        }
+        let place = Where::new(Some("/"), Some("/home")).unwrap();
+        if let Ok(plan) = read(&trace[..], &place) {
+            proptest::prop_assert!(plan.threads() > 0 || plan.calls() == 0);
+        }
+    }
+}
