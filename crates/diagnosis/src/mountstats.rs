@@ -23,8 +23,9 @@ mod retransmission;
 pub(crate) mod rule;
 pub(crate) mod sizes;
 mod slow_operation;
+pub(crate) mod state_tests;
 
-const DETECTORS: [Detector; 19] = [
+const DETECTORS: [Detector; 20] = [
     attributes::DETECTOR,
     cached::DETECTOR,
     commits::DETECTOR,
@@ -44,6 +45,7 @@ const DETECTORS: [Detector; 19] = [
     sizes::OPTIONS,
     sizes::SMALL_READS,
     slow_operation::DETECTOR,
+    state_tests::DETECTOR,
 ];
 
 const COMPARISONS: [Comparison; 2] = [clients::UNEQUAL, clients::SLOW];

@@ -395,6 +395,16 @@ fn sessions_made_anew_are_lost_ones() {
 }
 
 #[test]
+fn a_storm_of_tests_of_state_is_told_from_one_look_at_it() {
+    let tests = |count| Client::new().with("TEST_STATEID", [count, count, 0, 9_000, 9_000, 0, 400, 420, 0]);
+    let storm = found(tests(2_000));
+    assert_eq!(storm.id, "state-tests");
+    assert!(storm.what.starts_with("31 % of the calls"), "{}", storm.what);
+    assert_eq!(ids(tests(60)), [] as [&str; 0]);
+    assert_eq!(ids(Client { version: 3, ..tests(2_000) }), [] as [&str; 0]);
+}
+
+#[test]
 fn the_dearest_comes_first_and_mounts_of_one_file_system_count_once() {
     let client = Client { delays: 30, ..Client::new() }.option("sync");
     let findings = of(&[client]).findings;

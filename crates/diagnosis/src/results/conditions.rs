@@ -22,6 +22,7 @@ pub(super) const DETECTORS: &[Detector] = &[
     mounts::COMMITS,
     mounts::IMBALANCE,
     mounts::DELAY,
+    mounts::STATE_TESTS,
     mounts::SOFT,
     mounts::SYNCHRONOUS,
     mounts::REWRITTEN,

@@ -18,6 +18,7 @@ pub(super) const ATTRIBUTES: Detector = of_mounts!(mountstats::attributes::DETEC
 pub(super) const COMMITS: Detector = of_mounts!(mountstats::commits::DETECTOR);
 pub(super) const IMBALANCE: Detector = of_mounts!(mountstats::connections::IMBALANCE);
 pub(super) const DELAY: Detector = of_mounts!(mountstats::delay::DETECTOR);
+pub(super) const STATE_TESTS: Detector = of_mounts!(mountstats::state_tests::DETECTOR);
 pub(super) const SOFT: Detector = of_mounts!(mountstats::options::SOFT);
 /// A client that keeps nothing waits for each write with and without the option.
 pub(super) const SYNCHRONOUS: Detector = Detector {
