@@ -1,6 +1,6 @@
-//! Messages of NFS and the protocols around it: XDR (RFC 4506), ONC RPC (RFC 5531), portmap and rpcbind (RFC 1833),
-//! MOUNT, NLM and NSM (RFC 1813 and X/Open XNFS), NFS version 2 (RFC 1094), 3 (RFC 1813), 4.0 (RFC 7530), 4.1 (RFC
-//! 8881) and 4.2 (RFC 7862) with extended attributes (RFC 8276).
+//! Messages of NFS and the protocols around it: XDR (RFC 4506), ONC RPC (RFC 5531) and its RPCSEC_GSS (RFC 2203),
+//! portmap and rpcbind (RFC 1833), MOUNT, NLM and NSM (RFC 1813 and X/Open XNFS), NFS version 2 (RFC 1094), 3 (RFC
+//! 1813), 4.0 (RFC 7530), 4.1 (RFC 8881) and 4.2 (RFC 7862) with extended attributes (RFC 8276).
 //!
 //! Pure: no I/O, no clock, no randomness, and no panic on any input. Decoding borrows from the receive buffer and
 //! never allocates; encoding appends to a reusable [`xdr::Encoder`], in which bulk data (READ and WRITE payloads) is
@@ -10,6 +10,7 @@
 
 #[macro_use]
 mod macros;
+pub mod gss;
 mod messages;
 pub mod mount;
 pub mod mutant;

@@ -8,6 +8,7 @@ macro_rules! every_message {
     ($visit:ident) => {
         $visit! {
             rpc { rpc::OpaqueAuth<'_>, rpc::AuthSys<'_>, rpc::AuthFlavor, rpc::AuthStat }
+            gss { gss::GssProc, gss::GssCredential<'_>, gss::GssInitResult<'_>, gss::GssIntegrity<'_> }
             portmap {
                 portmap::Mapping, portmap::PmapList<'_>, portmap::Rpcb<'_>, portmap::RpcbList<'_>,
                 portmap::RpcbEntryList<'_>, portmap::Netbuf<'_>

@@ -8,7 +8,7 @@ use std::path::Path;
 use arbitrary::Unstructured;
 
 use crate::xdr::{Bulk, Decode, Decoder, Encode, Encoder, List, XdrError};
-use crate::{every_message, mount, nlm, nsm, portmap, record, rpc, v2, v3, v4};
+use crate::{every_message, gss, mount, nlm, nsm, portmap, record, rpc, v2, v3, v4};
 
 /// Values made per type, and random inputs per decoder.
 const CASES: usize = 64;

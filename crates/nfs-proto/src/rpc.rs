@@ -41,6 +41,10 @@ xdr_code! {
         INVALIDRESP = 6,
         /// Reason unknown.
         FAILED = 7,
+        /// RPCSEC_GSS: the server has no such context (RFC 2203 §5.3.3.3).
+        GSS_CREDPROBLEM = 13,
+        /// RPCSEC_GSS: the context is of no use any more (RFC 2203 §5.3.3.3).
+        GSS_CTXPROBLEM = 14,
     }
 }
 

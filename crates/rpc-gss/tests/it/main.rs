@@ -1,0 +1,4 @@
+//! The protocol with a mechanism without Kerberos.
+
+mod mock;
+mod protocol;
