@@ -32,7 +32,7 @@ pub fn session(stream: &[u8]) {
         instant: start + Duration::from_secs(seconds.into()),
         wall: Time { seconds: 1_700_000_000 + i64::from(seconds), nanos: 5 },
     };
-    let export = ExportConfig { path: "/export".into(), read_only: false, limit: Some(1 << 24) };
+    let export = ExportConfig { path: "/export".into(), limit: Some(1 << 24), ..ExportConfig::default() };
     let config = ServerConfig { threads: 1, exports: vec![export], ..ServerConfig::default() };
     let address = config.listen;
     let server = Shared::detached(config, INSTANCE, BOOT, moment(0)).expect("a server of one export");

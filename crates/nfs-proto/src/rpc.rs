@@ -213,6 +213,11 @@ impl<'a> Decode<'a> for RpcReply<'a> {
 
 /// Encodes the header of a reply: xid, `REPLY`, and the body up to the results.
 pub fn put_reply(e: &mut Encoder, xid: u32, reply: RpcReply<'_>) {
+    put_reply_with(e, xid, OpaqueAuth::NONE, reply);
+}
+
+/// As [`put_reply`], with this verifier also where the call was accepted and failed.
+pub fn put_reply_with(e: &mut Encoder, xid: u32, verf: OpaqueAuth<'_>, reply: RpcReply<'_>) {
     e.put(&xid);
     e.put(&REPLY);
     let accepted = |e: &mut Encoder, verf: OpaqueAuth<'_>, stat: u32| {
@@ -222,16 +227,16 @@ pub fn put_reply(e: &mut Encoder, xid: u32, reply: RpcReply<'_>) {
     };
     match reply {
         RpcReply::Success(verf) => accepted(e, verf, 0),
-        RpcReply::ProgUnavail => accepted(e, OpaqueAuth::NONE, 1),
+        RpcReply::ProgUnavail => accepted(e, verf, 1),
         RpcReply::ProgMismatch(low, high) => {
-            accepted(e, OpaqueAuth::NONE, 2);
+            accepted(e, verf, 2);
             e.put(&low);
             e.put(&high);
         }
-        RpcReply::ProcUnavail => accepted(e, OpaqueAuth::NONE, 3),
-        RpcReply::GarbageArgs => accepted(e, OpaqueAuth::NONE, 4),
-        RpcReply::SystemErr => accepted(e, OpaqueAuth::NONE, 5),
-        RpcReply::Unknown(stat) => accepted(e, OpaqueAuth::NONE, stat),
+        RpcReply::ProcUnavail => accepted(e, verf, 3),
+        RpcReply::GarbageArgs => accepted(e, verf, 4),
+        RpcReply::SystemErr => accepted(e, verf, 5),
+        RpcReply::Unknown(stat) => accepted(e, verf, stat),
         RpcReply::RpcMismatch(low, high) => {
             for word in [1, 0, low, high] {
                 e.put(&word);

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use benchmaster_nfs_proto::xdr::{Decode, Decoder, XdrError};
+use benchmaster_rpc_gss::Flavor;
 
 use crate::cred::Credentials;
 use crate::disk::{Access, Job};
@@ -38,6 +39,12 @@ pub(crate) struct Call<'r> {
     pub(crate) reply: &'r mut Reply,
     /// To be carried out when the call is done.
     pub(crate) effects: &'r mut Effects,
+    /// What protects the call.
+    pub(crate) flavor: Flavor,
+    /// Bytes by which protection makes the reply longer.
+    pub(crate) overhead: usize,
+    /// Set when an export may not be used by calls of that flavour: the call is refused.
+    pub(crate) too_weak: bool,
     /// NFS only: do not execute the procedure, this is its status.
     pub(crate) injected: Option<u32>,
     /// Whether the call may be put aside for a moment and executed again.
@@ -56,6 +63,8 @@ pub(crate) enum Refusal {
     ProcUnavail,
     /// The arguments do not decode.
     GarbageArgs,
+    /// The export wants a stronger security flavour.
+    TooWeak,
     /// Nothing is sent: the client will ask again (NFS version 2 has no JUKEBOX).
     NoReply,
 }
@@ -98,6 +107,7 @@ pub(crate) mod testing {
     use benchmaster_nfs_proto::record;
     use benchmaster_nfs_proto::rpc::{AuthFlavor, AuthSys, CallHeader, OpaqueAuth, RPC_VERSION};
     use benchmaster_nfs_proto::xdr::{Decode, Decoder, Encode, Encoder, List};
+    use benchmaster_rpc_gss::Flavor;
 
     use super::{Call, Refusal, Served};
     use crate::cred::Credentials;
@@ -200,6 +210,9 @@ pub(crate) mod testing {
                 reply: &mut reply,
                 effects: &mut self.effects,
                 injected: self.injected,
+                flavor: Flavor::Sys,
+                overhead: 0,
+                too_weak: false,
                 may_wait: false,
                 objects: [None; 2],
                 disk: None,

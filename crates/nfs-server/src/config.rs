@@ -3,13 +3,16 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use benchmaster_rpc_gss::{Flavors, Mechanism};
 use benchmaster_rpc_tls::ServerFiles;
 use benchmaster_units::ByteSize;
 
 use crate::disk::{DiskConfig, ExportMode};
 use crate::inject::Rule;
+use crate::users::Users;
 use crate::wal::Durability;
 
 /// Everything that can be chosen about a server.
@@ -64,13 +67,26 @@ pub struct ServerConfig {
     pub tls: Option<ServerFiles>,
     /// Whether only clients with TLS are served: calls in the clear, but for NULL, are refused with AUTH_TOOWEAK.
     pub require_tls: bool,
+    /// Security flavours of exports that name none of their own.
+    pub security: Flavors,
+    /// Kerberos, without which flavours other than AUTH_SYS cannot be had.
+    pub kerberos: Option<ServerKerberos>,
     /// Bytes of memory of the host: what clients can make the server keep is a share of it. An export without a limit
     /// of its own takes half of it.
     pub memory: u64,
 }
 
+/// What a server needs to know its users by Kerberos.
+#[derive(Debug, Clone)]
+pub struct ServerKerberos {
+    /// Its keys.
+    pub mechanism: Arc<dyn Mechanism>,
+    /// Which users principals are.
+    pub users: Users,
+}
+
 /// An export as configured.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExportConfig {
     /// Absolute path, such as `/export`; `/` alone exports the root itself.
     pub path: String,
@@ -78,6 +94,8 @@ pub struct ExportConfig {
     pub read_only: bool,
     /// Bytes of data after which writes get NOSPC; half of the memory where it is absent.
     pub limit: Option<u64>,
+    /// Its security flavours, if not [`ServerConfig::security`].
+    pub security: Option<Flavors>,
 }
 
 /// Why an export could not be read.
@@ -91,7 +109,7 @@ pub struct ExportError {
 impl FromStr for ExportConfig {
     type Err = ExportError;
 
-    /// `/path`, `/path:ro`, `/path:limit=10GiB`, `/path:ro,limit=10GiB`.
+    /// `/path`, `/path:ro`, `/path:limit=10GiB`, `/path:ro,sec=krb5:krb5p`.
     fn from_str(text: &str) -> Result<Self, ExportError> {
         let fail = |problem: String| ExportError { export: text.to_owned(), problem };
         let (path, options) = text.split_once(':').unwrap_or((text, ""));
@@ -100,7 +118,7 @@ impl FromStr for ExportConfig {
         if !path.starts_with('/') || (path != "/" && components.any(bad)) {
             return Err(fail("is no absolute path; write one such as /export".into()));
         }
-        let mut export = Self { path: path.to_owned(), read_only: false, limit: None };
+        let mut export = Self { path: path.to_owned(), ..Self::default() };
         for option in options.split(',').filter(|option| !option.is_empty()) {
             match option.split_once('=') {
                 None if option == "ro" => export.read_only = true,
@@ -109,7 +127,11 @@ impl FromStr for ExportConfig {
                     let size: ByteSize = size.parse().map_err(|error| fail(format!("{error}")))?;
                     export.limit = Some(size.bytes());
                 }
-                _ => return Err(fail(format!("`{option}` is not known; options are ro, rw, limit=SIZE"))),
+                Some(("sec", flavors)) => export.security = Some(flavors.parse().map_err(fail)?),
+                _ => {
+                    let known = "options are ro, rw, limit=SIZE, sec=FLAVOR[:FLAVOR...]";
+                    return Err(fail(format!("`{option}` is not known; {known}")));
+                }
             }
         }
         Ok(export)
@@ -121,7 +143,7 @@ impl Default for ServerConfig {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 2049)),
             portmap: None,
-            exports: vec![ExportConfig { path: "/export".into(), read_only: false, limit: None }],
+            exports: vec![ExportConfig { path: "/export".into(), ..ExportConfig::default() }],
             threads: std::thread::available_parallelism().map_or(1, Into::into),
             lease: Duration::from_secs(90),
             slots: 64,
@@ -142,6 +164,8 @@ impl Default for ServerConfig {
             udp: true,
             tls: None,
             require_tls: false,
+            security: Flavors::SYS,
+            kerberos: None,
             memory: crate::memory::of_host(),
         }
     }
@@ -154,9 +178,14 @@ mod tests {
     #[test]
     fn exports_as_written() {
         let export: ExportConfig = "/a/b:ro,limit=1KiB".parse().unwrap();
-        assert_eq!(export, ExportConfig { path: "/a/b".into(), read_only: true, limit: Some(1024) });
+        assert_eq!(
+            export,
+            ExportConfig { path: "/a/b".into(), read_only: true, limit: Some(1024), security: None }
+        );
+        let secured: ExportConfig = "/a:sec=sys:krb5p,ro".parse().unwrap();
+        assert_eq!(secured.security, Some("krb5p:sys".parse().unwrap()));
         assert_eq!("/".parse::<ExportConfig>().unwrap().path, "/");
-        for bad in ["", "export", "/a//b", "/a/", "/a/../b", "/a:wo", "/a:limit=1k"] {
+        for bad in ["", "export", "/a//b", "/a/", "/a/../b", "/a:wo", "/a:limit=1k", "/a:sec=", "/a:sec=krb4"] {
             assert!(bad.parse::<ExportConfig>().is_err(), "{bad}");
         }
     }

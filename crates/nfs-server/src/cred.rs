@@ -17,19 +17,21 @@ pub struct Credentials {
     pub gids: SmallVec<[u32; 16]>,
     /// Flavour that said so.
     pub flavor: AuthFlavor,
+    /// Tells principals of Kerberos apart, also those that are one user; 0 where there is none.
+    pub principal: u64,
 }
 
 impl Credentials {
     /// The superuser, for what the server does by itself and for tests.
     pub fn root() -> Self {
-        Self { uid: 0, gid: 0, gids: SmallVec::new(), flavor: AuthFlavor::SYS }
+        Self { uid: 0, gid: 0, gids: SmallVec::new(), flavor: AuthFlavor::SYS, principal: 0 }
     }
 
     /// From a call's credential: AUTH_NONE maps to uid 65534, AUTH_SYS is trusted, others are refused.
     pub fn from_rpc(auth: &OpaqueAuth<'_>, root_squash: bool) -> Result<Self, AuthStat> {
         match auth.flavor {
             AuthFlavor::NONE => {
-                Ok(Self { uid: NOBODY, gid: NOBODY, gids: SmallVec::new(), flavor: AuthFlavor::NONE })
+                Ok(Self { uid: NOBODY, gid: NOBODY, flavor: AuthFlavor::NONE, ..Self::root() })
             }
             AuthFlavor::SYS => {
                 let sys = auth.sys().map_err(|_| AuthStat::BADCRED)?;
@@ -39,6 +41,7 @@ impl Credentials {
                     gid: squash(sys.gid),
                     gids: sys.gids.iter().map(squash).collect(),
                     flavor: AuthFlavor::SYS,
+                    principal: 0,
                 })
             }
             _ => Err(AuthStat::REJECTEDCRED),

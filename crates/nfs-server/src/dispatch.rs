@@ -15,6 +15,10 @@ use benchmaster_nfs_proto::xdr::Decoder;
 use benchmaster_nfs_proto::{mount, nlm, nsm, portmap as pmap, v2 as nfs2};
 use benchmaster_rpc_tls::{is_probe, reply_to_probe};
 
+mod protected;
+
+pub(crate) use self::protected::Kerberos;
+use self::protected::Protected;
 use crate::call::{Call, Refusal};
 use crate::cred::Credentials;
 use crate::disk::Job;
@@ -48,6 +52,12 @@ struct Caller {
     flavor: AuthFlavor,
     credential: Box<[u8]>,
     address: IpAddr,
+    user: User,
+}
+
+/// Who a call is executed for.
+#[derive(Debug)]
+struct User {
     who: Credentials,
     client: ClientIndex,
 }
@@ -79,13 +89,18 @@ impl Caller {
             AuthFlavor::SYS => cred.sys().map_err(|_| AuthStat::BADCRED)?.machine_name.0,
             _ => &[],
         };
-        let address = peer.address.ip();
-        let client = server.statistics.client(address, machine);
+        let (flavor, credential) = (cred.flavor, cred.body.0.into());
+        Ok(Self { flavor, credential, address: peer.address.ip(), user: User::new(server, peer, machine, who) })
+    }
+}
+
+impl User {
+    fn new(server: &Shared, peer: &Peer, machine: &[u8], who: Credentials) -> Self {
+        let client = server.statistics.client(peer.address.ip(), machine);
         if let Some(outbox) = &peer.outbox {
             outbox.note_client(client);
         }
-        let (flavor, credential) = (cred.flavor, cred.body.0.into());
-        Ok(Self { flavor, credential, address, who, client })
+        Self { who, client }
     }
 }
 
@@ -133,7 +148,8 @@ pub fn handle(
         Ok(Message::Call(call)) => {
             conversation.calls += 1;
             let may_wait = conversation.may_wait;
-            Request { server, peer, message, now, call, args: d, may_wait }.handle(conversation, reply)
+            let protection = Protected::NONE;
+            Request { server, peer, message, now, call, args: d, may_wait, protection }.handle(conversation, reply)
         }
         Ok(Message::Reply { .. }) => {
             server.callbacks.reply(peer.connection, message);
@@ -232,6 +248,7 @@ struct Request<'r> {
     call: CallHeader<'r>,
     args: Decoder<'r>,
     may_wait: bool,
+    protection: Protected<'r>,
 }
 
 impl Request<'_> {
@@ -257,14 +274,30 @@ impl Request<'_> {
             }
         };
         let mut session = conversation.session.take();
-        let caller = match conversation.identify(server, self.peer, &call.cred) {
-            Ok(caller) => caller,
-            Err(stat) => {
+        let disposition = match (conversation.identify(server, self.peer, &call.cred), &server.kerberos) {
+            (Ok(caller), _) => self.carry_out(program, &caller.user, &mut session, reply),
+            (Err(_), Some(kerberos)) if call.cred.flavor == AuthFlavor::RPCSEC_GSS => {
+                self.carry_out_protected(program, kerberos, &mut session, reply)
+            }
+            (Err(stat), _) => {
                 count(&transport.bad_auth);
                 return self.refuse(reply, RpcReply::AuthError(stat));
             }
         };
-        let client = caller.client;
+        conversation.session = session;
+        disposition
+    }
+
+    /// Executes the call of a user who is known, unless it is a repetition, or a rule has something else for it.
+    fn carry_out(
+        &self,
+        program: Program,
+        user: &User,
+        session: &mut Option<Arc<Session>>,
+        reply: &mut Reply,
+    ) -> Disposition {
+        let (server, call, client) = (self.server, &self.call, user.client);
+        let transport = &server.statistics.transport;
         let operation = program.operation(call.procedure);
         let decision = if server.injector.is_idle() {
             Decision::default()
@@ -273,7 +306,7 @@ impl Request<'_> {
         };
         let key = self
             .must_not_repeat(program)
-            .then(|| server.replies.key(self.peer.address.ip(), call.xid, self.message));
+            .then(|| server.replies.key(self.peer.address.ip(), call.xid, self.protection.same_in_repetitions(self.message)));
         let slot = match key.map(|key| server.replies.begin(key)) {
             None => None,
             Some(Lookup::New(slot)) => Some(slot),
@@ -284,14 +317,13 @@ impl Request<'_> {
             Some(Lookup::Done(kept)) => {
                 count(&transport.replayed);
                 server.repeats();
+                self.protection.put_header(reply, call.xid);
                 reply.encoder.raw(&kept);
                 return disposition(decision);
             }
         };
         reply.falsify(&decision);
-        let suffered = self.execute(program, caller, &mut session, decision.error, slot, reply);
-        conversation.session = session;
-        match suffered {
+        match self.execute(program, user, session, decision.error, slot, reply) {
             Some(suffered) => disposition(decision.and(suffered)),
             None => Disposition::Again,
         }
@@ -302,27 +334,30 @@ impl Request<'_> {
     fn execute(
         &self,
         program: Program,
-        caller: &Caller,
+        user: &User,
         session: &mut Option<Arc<Session>>,
         injected: Option<u32>,
         slot: Option<Slot>,
         reply: &mut Reply,
     ) -> Option<Decision> {
-        let (server, call, who) = (self.server, &self.call, &caller.who);
+        let (server, call, who) = (self.server, &self.call, &user.who);
         let began = server.clock.now();
         let mut effects = Effects::new();
         let start = reply.mark();
-        rpc::put_reply(&mut reply.encoder, call.xid, RpcReply::Success(OpaqueAuth::NONE));
+        rpc::put_reply(&mut reply.encoder, call.xid, RpcReply::Success(self.protection.verifier));
         let results = reply.mark();
         let mut decision = Decision::default();
         let mut keep = slot.is_some();
         let mut again = false;
-        let header = SHORTEST_CALL + padded(call.cred.body.0.len()) + padded(call.verf.body.0.len());
+        let header = self.message.len().saturating_sub(self.args.rest().len());
         let mut call = Call {
             server,
             peer: self.peer,
             who,
-            client: caller.client,
+            client: user.client,
+            flavor: self.protection.flavor,
+            overhead: self.protection.overhead(),
+            too_weak: false,
             version: call.version,
             procedure: call.procedure,
             header_len: header,
@@ -350,18 +385,19 @@ impl Request<'_> {
             Program::Portmap => portmap::serve(&mut call),
         };
         decision.disk = decision.disk.or(call.disk);
+        let served = if call.too_weak { Err(Refusal::TooWeak) } else { served };
         if let Err(refusal) = served {
             keep = false;
             reply.rollback(start);
             if let Some(refusal) = refusal_reply(refusal) {
                 count(&server.statistics.transport.bad_calls);
-                rpc::put_reply(&mut reply.encoder, self.call.xid, refusal);
+                rpc::put_reply_with(&mut reply.encoder, self.call.xid, self.protection.verifier, refusal);
             }
         }
         if let Some(slot) = slot {
-            server
-                .replies
-                .finish(slot, keep.then_some(|out: &mut Vec<u8>| reply.copy_since_into(start, out)));
+            let from = self.protection.kept_from(start, results);
+            let kept = keep.then_some(|out: &mut Vec<u8>| reply.copy_since_into(from, out));
+            server.replies.finish(slot, kept);
         }
         server.apply(&mut effects);
         if program == Program::Nfs4 {
@@ -376,7 +412,7 @@ impl Request<'_> {
             service: server.clock.since(began),
             error: served != Ok(0),
         };
-        server.statistics.record(caller.client, program.operation(self.call.procedure), sample);
+        server.statistics.record(user.client, program.operation(self.call.procedure), sample);
         Some(decision)
     }
 
@@ -438,6 +474,7 @@ fn refusal_reply(refusal: Refusal) -> Option<RpcReply<'static>> {
     match refusal {
         Refusal::ProcUnavail => Some(RpcReply::ProcUnavail),
         Refusal::GarbageArgs => Some(RpcReply::GarbageArgs),
+        Refusal::TooWeak => Some(RpcReply::AuthError(AuthStat::TOOWEAK)),
         Refusal::NoReply => None,
     }
 }

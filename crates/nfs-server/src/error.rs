@@ -33,6 +33,9 @@ pub enum ServerError {
     /// TLS is required where there is none.
     #[error("TLS cannot be required without a certificate: give the server one")]
     NoCertificate,
+    /// Kerberos is required where there is none.
+    #[error("the flavours krb5, krb5i and krb5p need the server's keys: give the server a keytab")]
+    NoKeytab,
     /// Changes cannot be kept without a place.
     #[error("durability needs a state file beside which changes are kept")]
     NoState,

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
+use benchmaster_rpc_gss::{Flavor, Flavors};
+
 use crate::config::{ExportConfig, ServerConfig};
 use crate::cred::Credentials;
 use crate::fs::{
@@ -27,6 +29,8 @@ pub struct Export {
     pub pseudo: bool,
     /// File system behind it.
     pub fs: FileSystem,
+    /// Security flavours by which it can be used.
+    pub flavors: Flavors,
 }
 
 /// All exports. Index 0 is the pseudo file system, a read-only tree whose leaves are the exports' roots; when `/`
@@ -34,6 +38,8 @@ pub struct Export {
 #[derive(Debug)]
 pub struct Exports {
     list: Vec<Export>,
+    /// The flavours by which every export can be used.
+    allowed_by_all: Flavors,
     /// Which export is mounted on a directory.
     mounts: HashMap<(u32, Node), u32>,
     /// Directory that an export is mounted on, by export number.
@@ -105,17 +111,25 @@ impl Exports {
         }
         let read_only =
             |path: &str| config.exports.iter().any(|export| export.path == path && export.read_only);
+        let of = |export: &ExportConfig| export.security.unwrap_or(config.security);
+        // What leads to the exports can be used by who can use one of them.
+        let served = config.exports.iter().map(of).fold(Flavors::EMPTY, Flavors::or);
+        let flavors =
+            |path: &str| config.exports.iter().find(|export| export.path == path).map_or(served, of);
         let list: Vec<Export> = Self::numbered(config)
             .into_iter()
             .enumerate()
             .map(|(number, (path, pseudo, options))| {
                 let mode = if pseudo { WAY_MODE } else { ROOT_MODE };
                 let fs = loaded(path, number).unwrap_or_else(|| FileSystem::new(options, mode, now));
-                Export { path: path.to_owned(), read_only: pseudo || read_only(path), pseudo, fs }
+                let flavors = if pseudo { served } else { flavors(path) };
+                Export { path: path.to_owned(), read_only: pseudo || read_only(path), pseudo, fs, flavors }
             })
             .collect();
+        let allowed_by_all =
+            Flavor::ALL.into_iter().filter(|f| list.iter().all(|export| export.flavors.contains(*f))).collect();
         let mounted_on = list.iter().map(|_| None).collect();
-        let mut exports = Self { list, mounts: HashMap::new(), mounted_on };
+        let mut exports = Self { list, allowed_by_all, mounts: HashMap::new(), mounted_on };
         exports.mount_all(now).map_err(|(path, error)| ExportError::Mount(path, error))?;
         Ok(exports)
     }
@@ -151,6 +165,17 @@ impl Exports {
     /// The file system that a handle's export number means. [`FsError::Stale`] when there is none.
     pub fn get(&self, export: u32) -> Result<&Export, FsError> {
         self.list.get(export as usize).ok_or(FsError::Stale)
+    }
+
+    /// Whether a call of this flavour may use every export.
+    #[inline]
+    pub(crate) fn all_allow(&self, flavor: Flavor) -> bool {
+        self.allowed_by_all.contains(flavor)
+    }
+
+    /// Whether a call of this flavour may use an export, if there is one of that number.
+    pub(crate) fn allows(&self, export: u32, flavor: Flavor) -> bool {
+        self.get(export).is_ok_and(|export| export.flavors.contains(flavor))
     }
 
     /// All of them, by number.
@@ -279,6 +304,7 @@ mod tests {
             path: path.to_string(),
             read_only: path.ends_with("ro"),
             limit: Some(1 << 20),
+            security: None,
         };
         let config = ServerConfig { exports: paths.iter().map(export).collect(), ..ServerConfig::default() };
         Exports::new(&config, at(1))

@@ -44,12 +44,13 @@ mod portmap;
 mod stateless;
 mod status;
 pub mod thread;
+pub mod users;
 mod v2;
 mod v3;
 mod v4;
 pub mod wal;
 
-pub use config::{ExportConfig, ServerConfig};
+pub use config::{ExportConfig, ServerConfig, ServerKerberos};
 pub use error::ServerError;
 pub use server::{Crash, Loss, Server};
 pub use wal::Durability;

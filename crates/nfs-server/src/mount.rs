@@ -7,6 +7,7 @@ use benchmaster_nfs_proto::mount::{
 };
 use benchmaster_nfs_proto::rpc::AuthFlavor;
 use benchmaster_nfs_proto::xdr::{Chain, Encode, List};
+use benchmaster_rpc_gss::Flavor;
 
 use crate::call::{Call, Refusal, Served};
 use crate::fs::{FsError, Kind, LINK_MAX, NAME_MAX, PATH_MAX};
@@ -56,6 +57,12 @@ fn mount(call: &mut Call<'_>, path: &[u8]) -> Mountstat3 {
         Ok(_) => Mountstat3::OK,
         Err(error) => status(error),
     };
+    // AUTH_NONE is the anonymous user of AUTH_SYS.
+    let none = |flavor| (flavor == Flavor::Sys).then_some(AuthFlavor::NONE.0);
+    let export = found.ok().and_then(|id| call.server.exports.get(id.export).ok());
+    let allowed = export.into_iter().flat_map(|export| export.flavors.strongest_first());
+    let flavors: Vec<u32> =
+        allowed.flat_map(|flavor| [Some(flavor.number()), none(flavor)]).flatten().collect();
     let handle = found.map(|id| call.handle(id));
     if handle.is_ok() {
         call.server.mounts.add(call.peer.address.ip(), path);
@@ -64,7 +71,7 @@ fn mount(call: &mut Call<'_>, path: &[u8]) -> Mountstat3 {
     match handle {
         Ok(handle) if call.version < VERSION_3 => e.put(&FhStatus::Ok(handle)),
         Ok(handle) => {
-            let auth_flavors = List::Items(&[AuthFlavor::SYS.0, AuthFlavor::NONE.0][..]);
+            let auth_flavors = List::Items(&flavors[..]);
             e.put(&MountRes3::Ok(MountOk3 { fhandle: handle[..].into(), auth_flavors }));
         }
         // The numbers of UNIX errors are the same.
@@ -142,7 +149,7 @@ mod tests {
 
     #[test]
     fn mounting_and_what_is_told_of_it() {
-        let export = |path: &str| ExportConfig { path: path.into(), read_only: false, limit: None };
+        let export = |path: &str| ExportConfig { path: path.into(), ..ExportConfig::default() };
         let exports = vec![export("/a"), export("/b/c")];
         let server = testing::server(ServerConfig { exports, ..ServerConfig::default() });
         let mut caller = Caller::new(&server, 0);

@@ -202,7 +202,7 @@ fn share(call: &mut Call<'_>, args: &ShareArgs<'_>, take: bool) -> Result<NlmSta
 }
 
 /// A lock that the caller may ask for: who may not write may not lock exclusively.
-fn wanted(call: &Call<'_>, alock: &proto::v4::Lock<'_>, exclusive: bool) -> Result<NlmLock, NlmStats> {
+fn wanted(call: &mut Call<'_>, alock: &proto::v4::Lock<'_>, exclusive: bool) -> Result<NlmLock, NlmStats> {
     let lock = described(call, alock, exclusive)?;
     let attr = call.attr(lock.file).map_err(|_| NlmStats::STALE_FH)?;
     if attr.kind != Kind::Regular {
@@ -215,7 +215,7 @@ fn wanted(call: &Call<'_>, alock: &proto::v4::Lock<'_>, exclusive: bool) -> Resu
     Ok(lock)
 }
 
-fn described(call: &Call<'_>, alock: &proto::v4::Lock<'_>, exclusive: bool) -> Result<NlmLock, NlmStats> {
+fn described(call: &mut Call<'_>, alock: &proto::v4::Lock<'_>, exclusive: bool) -> Result<NlmLock, NlmStats> {
     // To the end is 0, and all ones as well.
     let length = if alock.l_len == 0 { u64::MAX } else { alock.l_len };
     let range = Range::new(alock.l_offset, length).ok_or(NlmStats::FBIG)?;
@@ -224,7 +224,7 @@ fn described(call: &Call<'_>, alock: &proto::v4::Lock<'_>, exclusive: bool) -> R
     Ok(NlmLock { file: file(call, alock.fh)?, owner, range, exclusive })
 }
 
-fn file(call: &Call<'_>, handle: Netobj<'_>) -> Result<FileId, NlmStats> {
+fn file(call: &mut Call<'_>, handle: Netobj<'_>) -> Result<FileId, NlmStats> {
     let id = call.resolve(handle.0).map_err(|_| NlmStats::STALE_FH)?;
     match call.attr(id) {
         Ok(_) => Ok(id),

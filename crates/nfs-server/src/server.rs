@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use benchmaster_nfs_proto::mutant;
+use benchmaster_rpc_gss::Flavors;
 use benchmaster_rpc_tls::ServerTls;
 use parking_lot::{MappedRwLockReadGuard, Mutex};
 use rand_chacha::ChaCha8Rng;
@@ -79,6 +80,10 @@ impl Server {
         }
         if config.require_tls && config.tls.is_none() {
             return Err(ServerError::NoCertificate);
+        }
+        let flavors = config.exports.iter().map(|export| export.security.unwrap_or(config.security));
+        if config.kerberos.is_none() && flavors.fold(Flavors::EMPTY, Flavors::or).need_kerberos() {
+            return Err(ServerError::NoKeytab);
         }
         let tls = config.tls.as_ref().map(ServerTls::new).transpose()?;
         let (exports, identity) = load(&config)?;

@@ -18,6 +18,7 @@ use crate::drc::ReplyCache;
 use crate::error::ServerError;
 use crate::exports::Exports;
 use crate::fs::{FileSystem, FsError, Node, Time, Trouble};
+use crate::dispatch::Kerberos;
 use crate::inject::Injector;
 use crate::moment::Moment;
 use crate::mount::mounts::Mounts;
@@ -35,6 +36,8 @@ pub struct Shared {
     pub config: ServerConfig,
     /// TLS, where there is a certificate.
     pub(crate) tls: Option<ServerTls>,
+    /// Kerberos, where there is a keytab.
+    pub(crate) kerberos: Option<Kerberos>,
     /// Exported file systems.
     pub exports: Exports,
     /// Clients, sessions, opens, locks and delegations.
@@ -99,6 +102,7 @@ impl Shared {
     ) -> io::Result<Self> {
         Ok(Self {
             tls: None,
+            kerberos: Kerberos::new(&config, identity.boot, started),
             exports,
             state: State::new(&config, identity.boot, started, identity.known_clients),
             callbacks: Callbacks::new(config.lease)?,
@@ -162,6 +166,7 @@ impl Shared {
         self.mounts = Mounts::default();
         self.shares = Shares::default();
         self.boot = boot;
+        self.kerberos = Kerberos::new(config, boot, now);
         Ok(())
     }
 
@@ -239,6 +244,9 @@ impl Shared {
         self.apply(&mut effects);
         if let Some(disk) = &self.disk {
             disk.tick(now);
+        }
+        if let Some(kerberos) = &self.kerberos {
+            kerberos.tick(now);
         }
     }
 

@@ -28,12 +28,16 @@ impl From<FsError> for StatelessError {
 
 impl<'r> Call<'r> {
     /// The file of a handle. It may be gone: using it tells.
-    pub(crate) fn resolve(&self, handle: &[u8]) -> Result<FileId, StatelessError> {
+    pub(crate) fn resolve(&mut self, handle: &[u8]) -> Result<FileId, StatelessError> {
         let (instance, id) = handle::decode(handle).map_err(|_| StatelessError::BadHandle)?;
         if instance != self.server.instance {
             return Err(FsError::Stale.into());
         }
-        self.server.exports.get(id.export)?;
+        let export = self.server.exports.get(id.export)?;
+        if !export.flavors.contains(self.flavor) {
+            self.too_weak = true;
+            return Err(FsError::Access.into());
+        }
         Ok(id)
     }
 

@@ -53,6 +53,12 @@ pub struct Transport<T = Counter> {
     pub tls_resumed: T,
     /// Handshakes that failed: certificates not accepted, clients that gave up.
     pub tls_failed: T,
+    /// Contexts of RPCSEC_GSS established.
+    pub gss_contexts: T,
+    /// Contexts of RPCSEC_GSS refused.
+    pub gss_failed: T,
+    /// Calls with RPCSEC_GSS discarded because their sequence number was seen before, or is too old.
+    pub gss_discarded: T,
 }
 
 /// Counters of a server.

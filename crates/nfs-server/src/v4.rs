@@ -11,6 +11,7 @@ use benchmaster_nfs_proto::v4::{
     ChangeInfo4, CompoundArgs, Nfsstat4, Opnum, PROC_COMPOUND, PROC_NULL, Stateid4, Verifier4,
 };
 use benchmaster_nfs_proto::xdr::Encode;
+use benchmaster_rpc_gss::Flavor;
 
 use crate::call::{Call, Refusal};
 use crate::cred::Credentials;
@@ -38,6 +39,7 @@ mod io_ops;
 mod lock_ops;
 mod names;
 mod open_ops;
+mod security;
 mod session_ops;
 mod space_ops;
 mod turns;
@@ -80,6 +82,8 @@ pub(crate) fn serve(call: &mut Call<'_>) -> Result<Done, Refusal> {
                 server: call.server,
                 peer: call.peer,
                 who: call.who,
+                flavor: call.flavor,
+                overhead: call.overhead,
                 host: call.client,
                 injected: Decision::default(),
                 bulk: 0,
@@ -120,6 +124,10 @@ pub(crate) struct Compound<'r> {
     /// Who sent it, over which connection.
     pub(crate) peer: &'r Peer,
     pub(crate) who: &'r Credentials,
+    /// What protects it.
+    pub(crate) flavor: Flavor,
+    /// Bytes by which protection makes the reply longer.
+    pub(crate) overhead: usize,
     /// The client's number in rules and statistics.
     pub(crate) host: ClientIndex,
     /// What operations suffer by injection.
@@ -290,7 +298,7 @@ impl<'r> Compound<'r> {
     fn reply_len(&self) -> usize {
         let is_last = self.index + 1 >= self.count;
         let error = if is_last { 0 } else { ERROR_RESULT };
-        REPLY_HEADER + self.reply.encoder.len_since(self.start) + error
+        REPLY_HEADER + self.overhead + self.reply.encoder.len_since(self.start) + error
     }
 
     /// File system, node and attributes of a file, for reading. Borrows from the server, not from the request.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use benchmaster_nfs_server::ExportConfig;
 use benchmaster_nfs_server::disk::DiskConfig;
 use benchmaster_nfs_server::inject::Rule;
+use benchmaster_rpc_gss::Flavors;
 use benchmaster_rpc_tls::ServerFiles;
 use benchmaster_units::{ByteSize, TimeSpan};
 use clap::{Args, ValueEnum};
@@ -36,6 +37,7 @@ Examples:
   mount -t nfs -o vers=4.2 127.0.0.1:/export /mnt         as root, elsewhere on the same host
   mount -t nfs -o vers=3,nolock,port=2049,mountport=2049,mountproto=tcp 127.0.0.1:/export /mnt
   benchmaster serve --tls tls/server.pem,tls/server.key --require-tls      files of `benchmaster certificates tls`
+  benchmaster serve --sec krb5:krb5i:krb5p --keytab nfs.keytab --map users
   benchmaster serve --inject 'READ delay=1ms' --inject 'WRITE drop-reply p=0.001' --seed 7
   benchmaster serve --listen 10.0.0.1 --allow-remote --portmap --export /data:ro --export /scratch:limit=10GiB
 
@@ -58,7 +60,7 @@ pub(crate) struct ServeArgs {
     /// Answer as portmapper too [default with the option: port 111 of the same address]
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, value_parser = portmap_address)]
     pub(crate) portmap: Option<Option<SocketAddr>>,
-    /// Export: PATH, PATH:ro, PATH:limit=SIZE (repeatable)
+    /// Export: PATH, PATH:ro, PATH:limit=SIZE, PATH:sec=FLAVORS (repeatable)
     #[arg(long, value_name = "EXPORT", default_value = "/export")]
     pub(crate) export: Vec<ExportConfig>,
     /// File in which files and client names survive a restart; read at the start, written at the end
@@ -73,6 +75,15 @@ pub(crate) struct ServeArgs {
     /// Serve only clients that use TLS
     #[arg(long, requires = "tls")]
     pub(crate) require_tls: bool,
+    /// Security flavours of exports that have no `sec=` of their own: some of sys, krb5, krb5i and krb5p
+    #[arg(long, value_name = "FLAVOR[:FLAVOR...]", default_value = "sys")]
+    pub(crate) sec: Flavors,
+    /// Keytab with the server's Kerberos keys (nfs/HOST) [default with other flavours than sys: the system's]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keytab: Option<PathBuf>,
+    /// Which users Kerberos principals are: lines of PRINCIPAL UID GID[,GID...]; others are user 65534
+    #[arg(long, value_name = "FILE")]
+    pub(crate) map: Option<PathBuf>,
     /// Threads [default: one per CPU]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,

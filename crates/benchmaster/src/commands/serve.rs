@@ -10,7 +10,9 @@ use std::thread;
 
 use anyhow::Context;
 use benchmaster_nfs_server::disk::ExportMode;
-use benchmaster_nfs_server::{Durability, Server, ServerConfig};
+use benchmaster_nfs_server::users::Users;
+use benchmaster_nfs_server::{Durability, Server, ServerConfig, ServerKerberos};
+use benchmaster_rpc_gss::{Acceptor, Flavors};
 use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
 
@@ -69,6 +71,9 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
     if let Some(twice) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Failure::wrong(format!("export `{}` is given twice", twice[0])));
     }
+    let flavors = args.export.iter().map(|export| export.security.unwrap_or(args.sec));
+    let needed = flavors.fold(Flavors::EMPTY, Flavors::or).need_kerberos();
+    let kerberos = needed.then(|| kerberos(args)).transpose()?;
     let defaults = ServerConfig::default();
     Ok(ServerConfig {
         listen: args.listen,
@@ -98,8 +103,17 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
         udp: args.udp || remote.is_none(),
         tls: args.tls.clone(),
         require_tls: args.require_tls,
+        security: args.sec,
+        kerberos,
         memory: defaults.memory,
     })
+}
+
+/// The server's keys, and the map of users.
+fn kerberos(args: &ServeArgs) -> Result<ServerKerberos> {
+    let acceptor = Acceptor::new(args.keytab.as_deref()).map_err(Failure::wrong_input)?;
+    let users = args.map.as_deref().map(Users::read).transpose().map_err(Failure::wrong_input)?;
+    Ok(ServerKerberos { mechanism: Arc::new(acceptor), users: users.unwrap_or_default() })
 }
 
 /// Writes what the server logs to standard error: time, level, module, message.

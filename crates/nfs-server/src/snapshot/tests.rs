@@ -11,7 +11,7 @@ fn at(seconds: i64) -> Time {
 }
 
 fn config(paths: &[&str]) -> ServerConfig {
-    let export = |path: &&str| ExportConfig { path: path.to_string(), read_only: false, limit: None };
+    let export = |path: &&str| ExportConfig { path: path.to_string(), ..ExportConfig::default() };
     ServerConfig { exports: paths.iter().map(export).collect(), ..ServerConfig::default() }
 }
 

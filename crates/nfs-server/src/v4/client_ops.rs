@@ -7,6 +7,8 @@ use benchmaster_nfs_proto::v4::{
     Netaddr4, Nfsstat4, RenewArgs, SetclientidArgs, SetclientidConfirmArgs, SetclientidOk,
 };
 
+use benchmaster_rpc_gss::Flavor;
+
 use super::{Compound, Failure, OpResult};
 use crate::peer::{Peer, Protection};
 use crate::state::ClientId;
@@ -22,7 +24,7 @@ pub(crate) fn setclientid(c: &mut Compound<'_>, args: SetclientidArgs<'_>) -> Op
         ident: args.callback_ident,
         netid: kept(location.r_netid.0),
         universal: kept(location.r_addr.0),
-        address: callback_address(&location, c.peer),
+        address: callback_address(&location, c.peer).filter(|_| c.flavor == Flavor::Sys),
     };
     let (verifier, owner, host) =
         (args.client.verifier, args.client.id.0, c.peer.address.ip().to_canonical());
@@ -68,7 +70,8 @@ pub(crate) fn renew(c: &mut Compound<'_>, args: RenewArgs) -> OpResult {
 
 /// Where the server will connect to: only to the address that the client comes from, so that it cannot be made to
 /// connect to others. Port 0 is no address: clients that take no callbacks give it. A client that came over TLS is not
-/// called: the connection would be another one, in the clear, and RFC 9289 §5.1.1 knows only calls within the session.
+/// called: the connection would be another one, in the clear, and RFC 9289 §5.1.1 knows only calls within the session. Nor is
+/// one that came with Kerberos: the server has no ticket for it (RFC 7530 §3.4.1).
 fn callback_address(location: &Netaddr4<'_>, peer: &Peer) -> Option<SocketAddr> {
     let UniversalAddress(address) = UniversalAddress::from_bytes(location.r_addr.0).ok()?;
     let family = match location.r_netid.0 {

@@ -8,7 +8,7 @@ use benchmaster_nfs_proto::v4::{Argop, Bitmap4, CompoundArgs, Nfsstat4, Opnum};
 
 use super::{
     Compound, Failure, Limit, OpResult, client_ops, deleg_ops, dir_ops, file_ops, io_ops, lock_ops, open_ops,
-    session_ops, space_ops, xattr_ops,
+    security, session_ops, space_ops, xattr_ops,
 };
 use crate::disk::Access;
 use crate::handle::FileId;
@@ -82,9 +82,17 @@ pub(crate) fn run<'r>(c: &mut Compound<'r>, args: &CompoundArgs<'_>, known: &'r 
                     };
                     result(c, op.opnum(), |c| {
                         admit(c, op.opnum())?;
+                        let guarded = !c.server.exports.all_allow(c.flavor);
+                        if guarded {
+                            security::before(c, op.opnum())?;
+                        }
+                        let opnum = op.opnum();
                         reserve(c, &op)?;
                         let changes = disk_accesses(c, op.opnum());
-                        let outcome = execute(c, op);
+                        let mut outcome = execute(c, op);
+                        if guarded && outcome.is_ok() {
+                            outcome = security::after(c, opnum);
+                        }
                         if outcome.is_ok() {
                             let made = c.made_in.take().map(|directory| Access::Names { directory });
                             changes.into_iter().flatten().chain(made).for_each(|access| c.on_disk(|| access));
@@ -300,8 +308,8 @@ fn execute(c: &mut Compound<'_>, op: Argop<'_>) -> OpResult {
         Argop::Rename(args) => dir_ops::rename(c, args),
         Argop::Restorefh => file_ops::restorefh(c),
         Argop::Savefh => file_ops::savefh(c),
-        Argop::Secinfo(args) => file_ops::secinfo(c, args),
-        Argop::SecinfoNoName(args) => file_ops::secinfo_no_name(c, args),
+        Argop::Secinfo(args) => security::secinfo(c, args),
+        Argop::SecinfoNoName(args) => security::secinfo_no_name(c, args),
         Argop::Setattr(args) => file_ops::setattr(c, args),
         Argop::Verify(args) => file_ops::verify(c, args),
         Argop::Write(args) => io_ops::write(c, args),

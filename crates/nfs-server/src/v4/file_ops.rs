@@ -1,11 +1,10 @@
 //! Operations on objects and file handles.
 
 use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
-use benchmaster_nfs_proto::rpc::AuthFlavor;
 use benchmaster_nfs_proto::v4::{
     ACCESS_DELETE, ACCESS_EXECUTE, ACCESS_EXTEND, ACCESS_LOOKUP, ACCESS_MODIFY, ACCESS_READ, ACCESS_XALIST,
     ACCESS_XAREAD, ACCESS_XAWRITE, AccessArgs, AccessOk, Bitmap4, Fattr4, GetattrArgs, LookupArgs, Nfsstat4,
-    Opnum, PutfhArgs, SecinfoArgs, SecinfoStyle4, SetattrArgs, VerifyArgs,
+    Opnum, PutfhArgs, SetattrArgs, VerifyArgs,
 };
 
 use super::attrs::{self, Purpose, View};
@@ -244,7 +243,7 @@ pub(crate) fn lookupp(c: &mut Compound<'_>) -> OpResult {
     Ok(())
 }
 
-fn parent(c: &Compound<'_>) -> Result<FileId, Failure> {
+pub(crate) fn parent(c: &Compound<'_>) -> Result<FileId, Failure> {
     let dir = c.file()?;
     let (_, _, attr) = c.look(dir)?;
     match attr.kind {
@@ -272,43 +271,4 @@ pub(crate) fn readlink(c: &mut Compound<'_>) -> OpResult {
     let encoder = &mut c.reply.encoder;
     fs.read_link(node, c.now.wall, &mut |content| encoder.opaque(content))?;
     Ok(())
-}
-
-/// SECINFO (RFC 7530 §16.31, RFC 8881 §18.29).
-pub(crate) fn secinfo(c: &mut Compound<'_>, args: SecinfoArgs<'_>) -> OpResult {
-    let dir = c.file()?;
-    let name = check_name(args.name)?;
-    c.server.exports.lookup(c.who, dir, name)?;
-    put_flavors(c);
-    Ok(())
-}
-
-/// SECINFO_NO_NAME (RFC 8881 §18.45).
-pub(crate) fn secinfo_no_name(c: &mut Compound<'_>, style: SecinfoStyle4) -> OpResult {
-    match style {
-        SecinfoStyle4::CurrentFh => {
-            c.look(c.file()?)?;
-        }
-        SecinfoStyle4::Parent => {
-            // NOTDIR, whatever is no directory (RFC 8881 §15.2).
-            let (_, _, attr) = c.look(c.file()?)?;
-            if attr.kind == Kind::Symlink {
-                return Err(Nfsstat4::NOTDIR.into());
-            }
-            parent(c)?;
-        }
-    }
-    put_flavors(c);
-    Ok(())
-}
-
-/// The flavours, best first. From 4.1 on the question uses up the current file handle (RFC 8881 §2.6.3.1.1.8).
-fn put_flavors(c: &mut Compound<'_>) {
-    let flavors = [AuthFlavor::SYS, AuthFlavor::NONE];
-    c.reply.encoder.put(&(flavors.len() as u32));
-    flavors.iter().for_each(|flavor| c.reply.encoder.put(flavor));
-    if c.minor > 0 {
-        c.current = None;
-        c.current_stateid = None;
-    }
 }

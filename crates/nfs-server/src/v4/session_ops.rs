@@ -43,8 +43,8 @@ pub(crate) fn begin<'s>(
 pub(crate) fn exchange_id(c: &mut Compound<'_>, args: ExchangeIdArgs<'_>) -> OpResult {
     match args.state_protect {
         StateProtect4A::None => {}
-        // Both need RPCSEC_GSS, which is not served: the machine credential cannot be one (RFC 8881 §18.35.3), and no
-        // algorithm that the client can offer is known.
+        // Not offered, whatever the call's flavour: clients then go on without (RFC 8881 §18.35.3). No algorithm that
+        // one can offer for SSV is known.
         StateProtect4A::MachCred(_) => return Err(Nfsstat4::INVAL.into()),
         StateProtect4A::Ssv(_) => return Err(Nfsstat4::ENCR_ALG_UNSUPP.into()),
     }

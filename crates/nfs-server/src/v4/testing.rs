@@ -195,6 +195,9 @@ impl<'s> Client<'s> {
     /// Executes a call: its results are appended to `reply`.
     pub(crate) fn call(&mut self, procedure: u32, args: &[u8], reply: &mut Reply) -> Result<Done, Refusal> {
         serve(&mut Call {
+            flavor: benchmaster_rpc_gss::Flavor::Sys,
+            overhead: 0,
+            too_weak: false,
             server: self.server,
             peer: &self.peer,
             who: &self.who,

@@ -27,7 +27,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let export = |path: &str| ExportConfig { path: path.into(), read_only: false, limit: None };
+        let export = |path: &str| ExportConfig { path: path.into(), ..ExportConfig::default() };
         let exports = vec![export("/a"), export("/b")];
         let config = ServerConfig { exports, memory: 1 << 30, ..ServerConfig::default() };
         let place = tempfile::tempdir().unwrap();

@@ -313,8 +313,8 @@ impl ServerSettings {
             listen,
             exports: vec![ExportConfig {
                 path: export.to_owned(),
-                read_only: false,
                 limit: self.limit.map(|limit| limit.0),
+                ..ExportConfig::default()
             }],
             threads: self.threads.map_or(defaults.threads, |threads| threads as usize),
             lease: self.lease.0,

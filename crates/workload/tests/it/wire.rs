@@ -422,7 +422,7 @@ fn what_had_to_be_recovered_from_is_counted() {
 
 #[test]
 fn an_export_without_space_says_how_much_is_needed_and_free() {
-    let export = ExportConfig { path: "/export".into(), read_only: false, limit: Some(1 << 20) };
+    let export = ExportConfig { path: "/export".into(), limit: Some(1 << 20), ..ExportConfig::default() };
     let config = ServerConfig { exports: vec![export], ..ServerConfig::default() };
     for version in VERSIONS {
         let mut bench = Bench::nfs(&format!("version={version}"), config.clone());
@@ -493,7 +493,7 @@ fn what_a_killed_session_left_is_taken_over_and_nothing_else() {
 
 #[test]
 fn targets_that_cannot_be_used_say_why() {
-    let export = |path: &str, read_only| ExportConfig { path: path.into(), read_only, limit: None };
+    let export = |path: &str, read_only| ExportConfig { path: path.into(), read_only, ..ExportConfig::default() };
     let exports = vec![export("/export", false), export("/fixed", true)];
     let listen = ([127, 0, 0, 1], 0).into();
     let server =

@@ -15,11 +15,13 @@ use crate::state::session::Session;
 pub struct Principal {
     flavor: AuthFlavor,
     uid: u32,
+    /// Of Kerberos: it is more than its user number, which several may have.
+    principal: u64,
 }
 
 impl From<&Credentials> for Principal {
     fn from(who: &Credentials) -> Self {
-        Self { flavor: who.flavor, uid: who.uid }
+        Self { flavor: who.flavor, uid: who.uid, principal: who.principal }
     }
 }
 

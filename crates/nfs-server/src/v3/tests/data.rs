@@ -64,7 +64,7 @@ fn limits_of_reading_and_writing() {
 
 #[test]
 fn a_full_export() {
-    let export = ExportConfig { path: "/export".into(), read_only: false, limit: Some(100_000) };
+    let export = ExportConfig { path: "/export".into(), limit: Some(100_000), ..ExportConfig::default() };
     let server = testing::server(ServerConfig { exports: vec![export], ..ServerConfig::default() });
     let mut caller = Caller::new(&server, 0);
     let file = caller.file(&root(&server, "/export"), "a");
