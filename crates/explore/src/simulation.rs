@@ -180,7 +180,8 @@ impl Simulation {
     pub(crate) fn new(scenario: &Scenario, oracle: Rc<RefCell<Oracle>>) -> Result<Self, String> {
         let mut dice = Dice::new(scenario.seed, 1);
         let network = Network::new(&mut dice);
-        let export = ExportConfig { path: "/export".into(), limit: Some(64 << 20), ..ExportConfig::default() };
+        let export =
+            ExportConfig { path: "/export".into(), limit: Some(64 << 20), ..ExportConfig::default() };
         let config = ServerConfig {
             listen: SocketAddr::from(([10, 0, 0, 1], PORT)),
             threads: 1,

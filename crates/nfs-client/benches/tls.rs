@@ -300,6 +300,7 @@ fn handshakes(files: &Path, rounds: usize) {
         max_message: 1 << 20,
         credential: Vec::new(),
         tls: tls.map(|tls| RpcTls { tls, program: 100_003, version: 3 }),
+        gss: None,
     };
     let (plain, once) = (options(None), options(Some(client())));
     let files_again = files_of_client.clone();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use benchmaster_rpc_tls::ClientTls;
 
 use crate::delay::DelayPolicy;
-use crate::rpc::Transport;
+use crate::rpc::{ClientGss, Transport};
 
 /// Largest READ and WRITE unless asked for: what Linux takes.
 const LARGEST: u32 = 1 << 20;
@@ -33,6 +33,8 @@ pub struct Connect {
     pub export: Vec<u8>,
     /// TLS, for NFS, MOUNT and NLM alike; the portmapper, which has none, is not asked then.
     pub tls: Option<ClientTls>,
+    /// Kerberos for NFS and NLM. MOUNT and the portmapper are asked with AUTH_SYS, as they know nothing else on most servers.
+    pub gss: Option<ClientGss>,
     /// Number of TCP connections.
     pub connections: u32,
     /// Whether TCP holds small segments back until earlier ones are acknowledged (Nagle's algorithm).
@@ -77,6 +79,7 @@ impl Connect {
             lock_port: None,
             export: export.into(),
             tls: None,
+            gss: None,
             connections: 1,
             nagle: false,
             read_size: 0,

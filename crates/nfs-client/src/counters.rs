@@ -105,6 +105,14 @@ events! {
     TlsBytesSent = "tls-bytes-sent",
     /// Bytes of TLS records received.
     TlsBytesReceived = "tls-bytes-received",
+    /// A context of RPCSEC_GSS was established.
+    GssContext = "gss-context",
+    /// Another one took its place, because it was about to expire or the server had lost it.
+    GssRenewed = "gss-renewed",
+    /// There was no context, because this side or the server refused.
+    GssRefused = "gss-refused",
+    /// Nanoseconds in which checksums were made and checked, and bodies encrypted and decrypted.
+    GssCipher = "gss-cipher-ns",
     /// A reply was answered from the server's reply cache or seen to be executed before, and taken as done.
     ReplayAccepted = "replay-accepted",
 }

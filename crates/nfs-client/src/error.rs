@@ -6,6 +6,7 @@ use benchmaster_nfs_proto::v2::Nfsstat2;
 use benchmaster_nfs_proto::v3::Nfsstat3;
 use benchmaster_nfs_proto::v4::Nfsstat4;
 use benchmaster_nfs_proto::xdr::XdrError;
+use benchmaster_rpc_gss::{Flavor, Flavors};
 
 use crate::rpc::RpcError;
 
@@ -30,6 +31,14 @@ pub enum NfsError {
     /// The lock manager said no.
     #[error("{0}")]
     Nlm(NlmStats),
+    /// The export is for other security flavours.
+    #[error("the export does not allow sec={}; it allows sec={allowed}", wanted.name())]
+    WrongSecurity {
+        /// Flavour of the mount.
+        wanted: Flavor,
+        /// Those that the server names.
+        allowed: Flavors,
+    },
     /// A reply has the right form and makes no sense: a result missing, more data than asked for.
     #[error("invalid reply from the server: {0}")]
     Nonsense(&'static str),
@@ -61,7 +70,8 @@ impl NfsError {
     pub fn errno(&self) -> i32 {
         match self {
             Self::Rpc(RpcError::TimedOut) | Self::TriedTooLong => libc::ETIMEDOUT,
-            Self::Rpc(RpcError::Denied(_) | RpcError::Insecure) => libc::EACCES,
+            Self::Rpc(RpcError::Denied(_) | RpcError::Insecure | RpcError::NoContext)
+            | Self::WrongSecurity { .. } => libc::EACCES,
             Self::Rpc(RpcError::Closed) => libc::ENOTCONN,
             Self::Rpc(RpcError::VersionMismatch { .. } | RpcError::ProgramUnavailable(_)) => {
                 libc::EPROTONOSUPPORT

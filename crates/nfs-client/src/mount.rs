@@ -25,10 +25,13 @@ mod tree;
 use std::cell::Cell;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
+use std::sync::Arc;
 
+use benchmaster_rpc_gss::Mechanism;
 use benchmaster_rpc_tls::TlsError;
 
 use self::cached::Cache;
+use self::client::Protection;
 use self::log::Logs;
 use self::node::Nodes;
 use self::paths::Paths;
@@ -38,6 +41,7 @@ use crate::error::NfsError;
 use crate::options::{self, MountOptions};
 use crate::protocol::{NfsResult, Protocol};
 use crate::reactor::Reactor;
+use crate::rpc::ClientGss;
 use crate::types::Limits;
 
 pub use self::client::{Client, ClientFile};
@@ -88,13 +92,39 @@ impl Mount {
         identity: &str,
     ) -> Result<Self, MountError> {
         options.check()?;
+        let gss = options.gss().map_err(|error| MountError::kerberos(options, error))?;
+        Self::connect_protected(clock, reactor, options, identity, gss).await
+    }
+
+    /// The same, with this mechanism of RPCSEC_GSS in the place of Kerberos, where the options have a flavour that needs one.
+    ///
+    /// # Errors
+    /// See [`MountError`].
+    pub async fn connect_with(
+        mechanism: Arc<dyn Mechanism>,
+        reactor: &Reactor,
+        options: &MountOptions,
+        identity: &str,
+    ) -> Result<Self, MountError> {
+        options.check()?;
+        let gss = options.sec.service().map(|service| ClientGss { mechanism, service });
+        Self::connect_protected(reactor.clock(), reactor, options, identity, gss).await
+    }
+
+    async fn connect_protected(
+        clock: Clock,
+        reactor: &Reactor,
+        options: &MountOptions,
+        identity: &str,
+        gss: Option<ClientGss>,
+    ) -> Result<Self, MountError> {
         let addresses = resolve(options)?;
         let tls = options.tls().map_err(|error| MountError::tls(options, error))?;
         let counters = Rc::new(Counters::new());
-        let to = (&addresses[..], tls.as_ref());
-        let client = Client::connect(reactor, &counters, options, to, identity).await?;
+        let protection = Protection { tls, gss };
+        let client = Client::connect(reactor, &counters, options, &addresses, &protection, identity).await?;
         // Connections cannot do without; this is the proof that the results have.
-        if tls.is_some() && counters.tls().is_none() {
+        if protection.tls.is_some() && counters.tls().is_none() {
             let error = TlsError::Protocol("no session was begun".into());
             return Err(MountError::tls(options, error));
         }

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use benchmaster_nfs_proto::mount::{DirPath, FhStatus, MountRes3, Mountstat3, PROGRAM, Proc, VERSION_1};
-use benchmaster_nfs_proto::rpc::AuthFlavor;
 use benchmaster_nfs_proto::xdr::{Decoder, XdrError};
+use benchmaster_rpc_gss::{Flavor, Flavors};
 
 use crate::error::NfsError;
 use crate::ops;
@@ -36,28 +36,31 @@ pub(crate) async fn mount(
         return Err(NfsError::NameTooLong.into());
     }
     let rpc = site.service(PROGRAM, version, ops::mount::NULL, port).await?;
-    let call = Call::new(ops::mount::MNT, PROGRAM, version, Proc::MNT.0);
+    let call = Call::new(ops::mount::MNT, PROGRAM, version, Proc::MNT.0).sys();
     let decode = if version == VERSION_1 { result_1 } else { result_3 };
     let answer = rpc.call(call, |e, _| e.put(&DirPath::from(path)), decode).await?;
-    let (root, may) = answer.map_err(|status| {
+    let (root, allowed) = answer.map_err(|status| {
         rpc.counters().error(ops::mount::MNT);
         NfsError::Mount(status)
     })?;
     let root = root.ok_or(NfsError::Nonsense("an empty filehandle"))?;
     let mounted = Mounted { root, version, address: rpc.options().address, path: path.to_owned() };
-    if !may {
-        mounted.unmount(site).await;
-        return Err(NfsError::Unsupported("the export does not allow AUTH_SYS (sec=sys)").into());
+    let wanted = site.nfs.options().gss.as_ref().map_or(Flavor::Sys, |gss| Flavor::of(gss.service));
+    match allowed.filter(|allowed| !allowed.contains(wanted)) {
+        None => Ok(mounted),
+        Some(allowed) => {
+            mounted.unmount(site).await;
+            Err(NfsError::WrongSecurity { wanted, allowed }.into())
+        }
     }
-    Ok(mounted)
 }
 
-/// Filehandle, and whether AUTH_SYS may be used.
-type MountReply = Result<(Option<Handle>, bool), Mountstat3>;
+/// Filehandle, and the flavours that may be used, where the server says so.
+type MountReply = Result<(Option<Handle>, Option<Flavors>), Mountstat3>;
 
 fn result_1(d: &mut Decoder<'_>) -> Result<MountReply, XdrError> {
     Ok(match d.get()? {
-        FhStatus::Ok(handle) => Ok((Handle::new(&handle), true)),
+        FhStatus::Ok(handle) => Ok((Handle::new(&handle), None)),
         FhStatus::Err(status) => Err(Mountstat3(status)),
     })
 }
@@ -67,9 +70,10 @@ fn result_3(d: &mut Decoder<'_>) -> Result<MountReply, XdrError> {
         MountRes3::Ok(ok) => {
             let handle = Handle::new(ok.fhandle.0).filter(|handle| !handle.bytes().is_empty());
             // Old servers leave the list empty.
-            let may = ok.auth_flavors.is_empty()
-                || ok.auth_flavors.iter().any(|flavor| flavor == AuthFlavor::SYS.0);
-            Ok((handle, may))
+            let known = |number| Flavor::ALL.into_iter().find(|flavor| flavor.number() == number);
+            let allowed = (!ok.auth_flavors.is_empty())
+                .then(|| ok.auth_flavors.iter().filter_map(known).collect::<Flavors>());
+            Ok((handle, allowed))
         }
         MountRes3::Err(status) => Err(Mountstat3(status)),
     })
@@ -79,7 +83,7 @@ impl Mounted {
     /// Lets the server forget the mount. It is only a note for its administrator (RFC 1813 §5.2.3), so a server that
     /// does not answer is not waited for, and a failure only counted.
     pub(crate) async fn unmount(&self, site: &Site) {
-        let call = Call::new(ops::mount::UMNT, PROGRAM, self.version, Proc::UMNT.0);
+        let call = Call::new(ops::mount::UMNT, PROGRAM, self.version, Proc::UMNT.0).sys();
         let call = async {
             if let Ok(rpc) = site.briefly(self.address).await {
                 let _ = rpc.call(call, |e, _| e.put(&DirPath::from(&self.path[..])), |_| Ok(())).await;

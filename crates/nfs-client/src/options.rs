@@ -4,15 +4,17 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use benchmaster_rpc_gss::{Flavor, GssError, Initiator, InitiatorFiles, ServerName};
 use benchmaster_rpc_tls::{ClientFiles, ClientTls, TlsError};
 use benchmaster_units::TimeSpan;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
 use self::fields::{FIELDS, Given};
 pub use self::paging::{Paging, ReadaheadRule, RequestList, Throttle};
-use crate::rpc::Transport;
+use crate::rpc::{ClientGss, Transport};
 use crate::types::{Stability, Version};
 
 mod fields;
@@ -170,6 +172,16 @@ pub struct MountOptions {
     pub paging: Paging,
     /// What protects the connections.
     pub security: Security,
+    /// What calls show who makes them by, and what protects them.
+    pub sec: Flavor,
+    /// File with the client's keys of Kerberos, from which it gets its tickets.
+    pub krb5_keytab: Option<String>,
+    /// Its tickets, as `kinit` keeps them; else the default cache of the host, or with a keytab one of its own.
+    pub krb5_cache: Option<String>,
+    /// Principal of the client; else the first of the keytab, or that of the cache.
+    pub krb5_principal: Option<String>,
+    /// Principal of the server; else `nfs/HOST`.
+    pub krb5_server: Option<String>,
     /// File with the certificates of the authorities whose servers are trusted (PEM).
     pub tls_ca: Option<String>,
     /// File with the client's certificate (PEM).
@@ -208,6 +220,11 @@ impl MountOptions {
             unstable_limit: 64 << 20,
             paging: Paging::default(),
             security: Security::None,
+            sec: Flavor::Sys,
+            krb5_keytab: None,
+            krb5_cache: None,
+            krb5_principal: None,
+            krb5_server: None,
             tls_ca: None,
             tls_cert: None,
             tls_key: None,
@@ -236,9 +253,10 @@ impl MountOptions {
     }
 
     /// Whether delegations are wanted. Version 4.0 has none over TLS: the server would recall them over a connection of its
-    /// own, in the clear.
+    /// own, in the clear; nor with Kerberos, for which it would need a ticket.
     pub fn wants_delegations(&self) -> bool {
-        let recalled = self.security == Security::None || self.version != Version::V40;
+        let open = self.security == Security::None && self.sec == Flavor::Sys;
+        let recalled = open || self.version != Version::V40;
         self.delegations.unwrap_or(self.cache == Cache::Linux) && self.version.has_state() && recalled
     }
 
@@ -254,6 +272,25 @@ impl MountOptions {
             Security::Mtls => Some((path(&self.tls_cert), path(&self.tls_key))),
         };
         ClientTls::new(&self.host, &ClientFiles { ca: path(&self.tls_ca), identity }).map(Some)
+    }
+
+    /// The client's half of Kerberos, where it is asked for.
+    ///
+    /// # Errors
+    /// When the host has no Kerberos library.
+    pub fn gss(&self) -> Result<Option<ClientGss>, GssError> {
+        let Some(service) = self.sec.service() else { return Ok(None) };
+        let files = InitiatorFiles {
+            keytab: self.krb5_keytab.as_deref().map(Into::into),
+            cache: self.krb5_cache.clone(),
+            principal: self.krb5_principal.clone(),
+        };
+        let server = match &self.krb5_server {
+            Some(principal) => ServerName::Principal(principal.clone()),
+            None => ServerName::Host(self.host.clone()),
+        };
+        let mechanism = Arc::new(Initiator::new(server, &files)?);
+        Ok(Some(ClientGss { mechanism, service }))
     }
 
     /// TCP port of the NFS service: the one given, or 2049.
@@ -363,6 +400,7 @@ impl MountOptions {
                 _ => {}
             }
         }
+        self.check_kerberos()?;
         match self.security {
             Security::None => Ok(()),
             _ if self.transport == Transport::Udp => {
@@ -374,6 +412,31 @@ impl MountOptions {
             }
             _ => Ok(()),
         }
+    }
+
+    fn check_kerberos(&self) -> Result<(), OptionError> {
+        let sec = self.sec.name().to_owned();
+        let conflict =
+            |name, value: String, other: String, fix| Err(OptionError::Conflict { name, value, other, fix });
+        if self.sec == Flavor::Sys {
+            let given = fields::changed(self, &fields::KERBEROS);
+            return given.map_or(Ok(()), |(name, value)| {
+                conflict(
+                    name,
+                    value,
+                    format!("sec={sec}"),
+                    "it is for Kerberos: add sec=krb5, krb5i or krb5p",
+                )
+            });
+        }
+        if self.transport == Transport::Udp {
+            return conflict("sec", sec, "proto=udp".into(), "Kerberos needs TCP here");
+        }
+        if self.delegations == Some(true) && self.version == Version::V40 {
+            let fix = "with Kerberos version 4.0 has no callbacks; use version=4.1 or later";
+            return conflict("delegations", "on".into(), format!("sec={sec}"), fix);
+        }
+        Ok(())
     }
 }
 

@@ -6,9 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
+use benchmaster_nfs_proto::nlm::PROGRAM as NLM;
 use benchmaster_nfs_proto::portmap::{
     self, IPPROTO_TCP, IPPROTO_UDP, Mapping, PmapProc, Rpcb, RpcbProc, UniversalAddress,
 };
+use benchmaster_nfs_proto::v2 as nfs2;
 use benchmaster_nfs_proto::v3::PROGRAM as NFS;
 use benchmaster_nfs_proto::xdr::Opaque;
 
@@ -18,7 +20,7 @@ use crate::error::NfsError;
 use crate::ops::{self, Op};
 use crate::options::NFS_PORT;
 use crate::reactor::Reactor;
-use crate::rpc::{self, Call, Rpc, RpcError, RpcOptions, RpcTls, Transport};
+use crate::rpc::{self, Call, Rpc, RpcError, RpcGss, RpcOptions, RpcTls, Transport};
 
 /// The portmapper and the service of unmounting are not waited for longer: their answers can be done without.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
@@ -95,6 +97,7 @@ impl Site {
             max_message: wanted.largest_message(),
             credential: rpc::credential(&wanted.machine, wanted.uid, wanted.gid, gids),
             tls: wanted.tls.clone().map(|tls| RpcTls { tls, program: NFS, version }),
+            gss: wanted.gss.clone().map(|gss| gss.of(NFS, version, null_of(version))),
         };
         if wanted.port.is_none()
             && wanted.tls.is_none()
@@ -119,25 +122,27 @@ impl Site {
         port: Option<u16>,
     ) -> Result<Rpc, ConnectError> {
         let tls = self.nfs.options().tls.as_ref();
+        let protects = self.nfs.options().gss.as_ref().filter(|_| program == NLM);
+        let gss = protects.map(|gss| RpcGss { program, version, null, ..gss.clone() });
         if let Some(port) = port {
             let tls = tls.map(|tls| RpcTls { program, version, ..tls.clone() });
-            return self.at(port, self.nfs.options().timeout, tls).await;
+            return self.at(port, self.nfs.options().timeout, tls, gss).await;
         }
         let (reactor, counters) = (self.nfs.reactor(), self.nfs.counters());
         let elsewhere = ask(reactor, counters, self.nfs.options(), program, version);
         if !self.port_given && tls.is_none() {
             return match elsewhere.await {
-                Ok(Some(port)) => self.at(port, self.nfs.options().timeout, None).await,
+                Ok(Some(port)) => self.at(port, self.nfs.options().timeout, None, gss).await,
                 Ok(None) | Err(_) => Ok(self.nfs.clone()),
             };
         }
-        match self.nfs.call(Call::new(null, program, version, 0), |_, _| {}, |_| Ok(())).await {
+        match self.nfs.call(Call::new(null, program, version, 0).sys(), |_, _| {}, |_| Ok(())).await {
             Ok(()) => Ok(self.nfs.clone()),
             Err(error @ (RpcError::ProgramUnavailable(_) | RpcError::VersionMismatch { .. }))
                 if tls.is_none() =>
             {
                 match elsewhere.await {
-                    Ok(Some(port)) => self.at(port, self.nfs.options().timeout, None).await,
+                    Ok(Some(port)) => self.at(port, self.nfs.options().timeout, None, gss).await,
                     Ok(None) | Err(_) => Err(error.into()),
                 }
             }
@@ -151,20 +156,31 @@ impl Site {
             Ok(self.nfs.clone())
         } else {
             let options = self.nfs.options();
-            self.at(address.port(), options.timeout.min(PATIENCE), options.tls.clone()).await
+            self.at(address.port(), options.timeout.min(PATIENCE), options.tls.clone(), None).await
         }
     }
 
-    async fn at(&self, port: u16, timeout: Duration, tls: Option<RpcTls>) -> Result<Rpc, ConnectError> {
+    async fn at(
+        &self,
+        port: u16,
+        timeout: Duration,
+        tls: Option<RpcTls>,
+        gss: Option<RpcGss>,
+    ) -> Result<Rpc, ConnectError> {
         let options = self.nfs.options();
         if port == options.address.port() {
             return Ok(self.nfs.clone());
         }
         let address = SocketAddr::new(options.address.ip(), port);
         let options =
-            RpcOptions { address, connections: 1, timeout, max_message: SMALL, tls, ..options.clone() };
+            RpcOptions { address, connections: 1, timeout, max_message: SMALL, tls, gss, ..options.clone() };
         connected(self.nfs.reactor(), self.nfs.counters(), options).await
     }
+}
+
+/// What NULL calls of a version of NFS are counted under.
+fn null_of(version: u32) -> Op {
+    if version == nfs2::VERSION { ops::v2::NULL } else { ops::v3::NULL }
 }
 
 async fn connected(
@@ -192,6 +208,7 @@ async fn ask(
         timeout: of.timeout.min(PATIENCE),
         retransmissions: 0,
         max_message: SMALL,
+        gss: None,
         ..of.clone()
     };
     let rpc = connected(reactor, counters, options).await?;

@@ -11,6 +11,7 @@
 
 mod call;
 mod connection;
+mod gss;
 mod incoming;
 mod outgoing;
 mod pending;
@@ -28,6 +29,8 @@ use benchmaster_nfs_proto::rpc::{AuthFlavor, AuthStat, AuthSys, CALL, OpaqueAuth
 use benchmaster_nfs_proto::xdr::{Bulk, Encoder, List, XdrError};
 
 use self::connection::Connection;
+use self::gss::Gss;
+pub use self::gss::{ClientGss, RpcGss};
 use benchmaster_rpc_tls::ClientTls;
 
 use crate::counters::{Counters, Event};
@@ -83,6 +86,15 @@ pub enum RpcError {
     /// The server, which has to be reached over TLS, can be reached no more in that way.
     #[error("the server does not take a TLS connection any more, and no call is sent without it")]
     Insecure,
+    /// No context of Kerberos could be made.
+    #[error(
+        "no Kerberos context with the server could be made: its tickets have expired, or it does not accept them; \
+         look at `klist`, and at the logs of the server and the KDC"
+    )]
+    NoContext,
+    /// A reply that should be protected by Kerberos is not.
+    #[error("a reply is not protected as it must be: it was changed on the way, or is not from the server")]
+    Forged,
     /// The client is being closed.
     #[error("the client is closed")]
     Closed,
@@ -122,6 +134,8 @@ pub struct RpcOptions {
     pub credential: Vec<u8>,
     /// TLS (RFC 9289), without which nothing is sent but the question for it. TCP only.
     pub tls: Option<RpcTls>,
+    /// Kerberos; else calls have the AUTH_SYS credential.
+    pub gss: Option<RpcGss>,
 }
 
 /// How connections are made safe.
@@ -183,12 +197,41 @@ pub struct Call<'c> {
     pub connection: Option<usize>,
     /// Where to note what becomes of the requests.
     pub history: Option<&'c History>,
+    /// What the call shows who it is by.
+    pub auth: Auth<'c>,
+    /// Where to put the body of the reply's verifier.
+    pub verifier: Option<&'c RefCell<Vec<u8>>>,
+}
+
+/// What a call shows who it is by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Auth<'a> {
+    /// What the options say.
+    #[default]
+    Usual,
+    /// The AUTH_SYS credential, also where other calls are protected: for services that know nothing else.
+    Sys,
+    /// This credential and verifier, encoded.
+    Written(&'a [u8]),
+    /// What the options say; with Kerberos, the server may then forget the context.
+    Goodbye,
 }
 
 impl<'c> Call<'c> {
     /// A call without payload, made now, on any connection.
     pub fn new(op: Op, program: u32, version: u32, procedure: u32) -> Self {
-        Self { op, program, version, procedure, payload: &[], since: None, connection: None, history: None }
+        Self {
+            op,
+            program,
+            version,
+            procedure,
+            payload: &[],
+            since: None,
+            connection: None,
+            history: None,
+            auth: Auth::Usual,
+            verifier: None,
+        }
     }
 
     /// Adds data that is sent after the arguments without being copied.
@@ -204,6 +247,11 @@ impl<'c> Call<'c> {
     /// Sends the call on the connection with this index.
     pub fn on(self, connection: usize) -> Self {
         Self { connection: Some(connection), ..self }
+    }
+
+    /// Sends the call with the AUTH_SYS credential.
+    pub fn sys(self) -> Self {
+        Self { auth: Auth::Sys, ..self }
     }
 
     /// What becomes of the requests is noted there, after what is noted already.
@@ -229,6 +277,7 @@ pub(crate) struct Inner {
     patience: Duration,
     /// See [`auth`].
     auth: Vec<u8>,
+    gss: Option<Gss>,
     connections: Vec<Rc<Connection>>,
     turn: Cell<usize>,
     handler: RefCell<Option<CallHandler>>,
@@ -256,7 +305,11 @@ impl Rpc {
         let deadline = reactor.now() + options.timeout.max(LEAST_TO_CONNECT);
         let rpc = Self::new(reactor, counters, options);
         let first = &rpc.0.connections[0];
-        if first.up(deadline).await { Ok(rpc) } else { Err(first.last_error()) }
+        if !first.up(deadline).await {
+            return Err(first.last_error());
+        }
+        rpc.begin_context(deadline).await?;
+        Ok(rpc)
     }
 
     /// Connects to a server that may not be there: does not try again when the first connection cannot be made.
@@ -271,7 +324,11 @@ impl Rpc {
         let deadline = reactor.now() + options.timeout.max(LEAST_TO_CONNECT);
         let rpc = Self::new(reactor, counters, options);
         let first = &rpc.0.connections[0];
-        if first.tried(deadline).await { Ok(rpc) } else { Err(first.last_error()) }
+        if !first.tried(deadline).await {
+            return Err(first.last_error());
+        }
+        rpc.begin_context(deadline).await?;
+        Ok(rpc)
     }
 
     fn new(reactor: &Reactor, counters: &Rc<Counters>, options: RpcOptions) -> Self {
@@ -283,6 +340,7 @@ impl Rpc {
                 .collect(),
             patience: options.timeout * (options.retransmissions + 1),
             auth: auth(&options.credential),
+            gss: options.gss.clone().map(Gss::new),
             options,
             turn: Cell::new(0),
             handler: RefCell::new(None),
@@ -351,6 +409,23 @@ impl Rpc {
         *self.0.handler.borrow_mut() = Some(handler);
     }
 
+    async fn begin_context(&self, deadline: Instant) -> io::Result<()> {
+        match &self.0.gss {
+            Some(gss) => gss.begin(self, deadline).await.inspect_err(|_| self.close()),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets the server forget the context of Kerberos, if there is one. A server that does not answer is not waited for:
+    /// contexts end by themselves.
+    pub(crate) async fn end_context(&self) {
+        let Some(gss) = self.0.gss.as_ref().filter(|gss| gss.has_context()) else { return };
+        let RpcGss { null, program, version, .. } = *gss.options();
+        let call = Call { auth: Auth::Goodbye, ..Call::new(null, program, version, 0) };
+        let until = self.0.reactor.now() + LEAST_TO_CONNECT;
+        self.0.reactor.until(until, self.call(call, |_, _| {}, |_| Ok(()))).await;
+    }
+
     /// Closes all connections. Outstanding and later calls end with [`RpcError::Closed`].
     pub fn close(&self) {
         self.0.connections.iter().for_each(|connection| connection.close());
@@ -402,7 +477,10 @@ impl Inner {
             place.copy_from_slice(&word.to_be_bytes());
         }
         e.raw(&front);
-        e.raw(&self.auth);
+        match call.auth {
+            Auth::Written(auth) => e.raw(auth),
+            _ => e.raw(&self.auth),
+        }
     }
 }
 

@@ -94,6 +94,7 @@ impl Export {
     pub(crate) async fn end(&self) {
         self.locks.release().await;
         self.mounted.unmount(&self.site).await;
+        self.site.nfs.end_context().await;
         self.site.nfs.close();
     }
 }

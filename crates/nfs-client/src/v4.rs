@@ -21,8 +21,9 @@ use benchmaster_rpc_tls::ClientTls;
 use crate::counters::Counters;
 use crate::delay::DelayPolicy;
 use crate::error::NfsError;
+use crate::ops;
 use crate::reactor::Reactor;
-use crate::rpc::{CallbackListener, Rpc, RpcOptions, RpcTls, Transport};
+use crate::rpc::{CallbackListener, ClientGss, Rpc, RpcOptions, RpcTls, Transport};
 use crate::types::{Handle, Limits};
 
 mod attrs;
@@ -99,6 +100,9 @@ pub struct Connect {
     /// TLS. In version 4.0 there are no callbacks then, and so no delegations: they would come over another connection, in
     /// the clear.
     pub tls: Option<ClientTls>,
+    /// Kerberos. In version 4.0 there are no callbacks then, and so no delegations: the server would need a ticket for the
+    /// client.
+    pub gss: Option<ClientGss>,
 }
 
 impl Connect {
@@ -123,6 +127,7 @@ impl Connect {
             delay: DelayPolicy::default(),
             lease_fraction: 2.0 / 3.0,
             tls: None,
+            gss: None,
         }
     }
 }
@@ -230,6 +235,7 @@ impl Client {
             max_message: (largest + ROOM).max(1 << 20) as usize,
             credential: options.credential.clone(),
             tls: options.tls.clone().map(|tls| RpcTls { tls, program: NFS_PROGRAM, version: 4 }),
+            gss: options.gss.clone().map(|gss| gss.of(NFS_PROGRAM, 4, ops::v4::NULL)),
         };
         let address = options.address;
         let rpc = Rpc::connect_once(reactor, counters, rpc)

@@ -138,6 +138,11 @@ impl Encoder {
         &self.buffer
     }
 
+    /// The bytes encoded, of which none belong into cuts.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+
     /// The same bytes, to overwrite some (templates).
     pub(crate) fn buffer_mut(&mut self) -> &mut [u8] {
         &mut self.buffer

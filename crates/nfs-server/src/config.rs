@@ -185,7 +185,8 @@ mod tests {
         let secured: ExportConfig = "/a:sec=sys:krb5p,ro".parse().unwrap();
         assert_eq!(secured.security, Some("krb5p:sys".parse().unwrap()));
         assert_eq!("/".parse::<ExportConfig>().unwrap().path, "/");
-        for bad in ["", "export", "/a//b", "/a/", "/a/../b", "/a:wo", "/a:limit=1k", "/a:sec=", "/a:sec=krb4"] {
+        for bad in ["", "export", "/a//b", "/a/", "/a/../b", "/a:wo", "/a:limit=1k", "/a:sec=", "/a:sec=krb4"]
+        {
             assert!(bad.parse::<ExportConfig>().is_err(), "{bad}");
         }
     }

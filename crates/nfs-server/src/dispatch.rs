@@ -90,7 +90,12 @@ impl Caller {
             _ => &[],
         };
         let (flavor, credential) = (cred.flavor, cred.body.0.into());
-        Ok(Self { flavor, credential, address: peer.address.ip(), user: User::new(server, peer, machine, who) })
+        Ok(Self {
+            flavor,
+            credential,
+            address: peer.address.ip(),
+            user: User::new(server, peer, machine, who),
+        })
     }
 }
 
@@ -149,7 +154,8 @@ pub fn handle(
             conversation.calls += 1;
             let may_wait = conversation.may_wait;
             let protection = Protected::NONE;
-            Request { server, peer, message, now, call, args: d, may_wait, protection }.handle(conversation, reply)
+            Request { server, peer, message, now, call, args: d, may_wait, protection }
+                .handle(conversation, reply)
         }
         Ok(Message::Reply { .. }) => {
             server.callbacks.reply(peer.connection, message);
@@ -304,9 +310,13 @@ impl Request<'_> {
         } else {
             server.injector.decide(operation, client, self.bulk(program), self.now.instant)
         };
-        let key = self
-            .must_not_repeat(program)
-            .then(|| server.replies.key(self.peer.address.ip(), call.xid, self.protection.same_in_repetitions(self.message)));
+        let key = self.must_not_repeat(program).then(|| {
+            server.replies.key(
+                self.peer.address.ip(),
+                call.xid,
+                self.protection.same_in_repetitions(self.message),
+            )
+        });
         let slot = match key.map(|key| server.replies.begin(key)) {
             None => None,
             Some(Lookup::New(slot)) => Some(slot),

@@ -126,8 +126,10 @@ impl Exports {
                 Export { path: path.to_owned(), read_only: pseudo || read_only(path), pseudo, fs, flavors }
             })
             .collect();
-        let allowed_by_all =
-            Flavor::ALL.into_iter().filter(|f| list.iter().all(|export| export.flavors.contains(*f))).collect();
+        let allowed_by_all = Flavor::ALL
+            .into_iter()
+            .filter(|f| list.iter().all(|export| export.flavors.contains(*f)))
+            .collect();
         let mounted_on = list.iter().map(|_| None).collect();
         let mut exports = Self { list, allowed_by_all, mounts: HashMap::new(), mounted_on };
         exports.mount_all(now).map_err(|(path, error)| ExportError::Mount(path, error))?;

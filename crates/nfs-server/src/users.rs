@@ -32,7 +32,9 @@ pub enum UsersError {
         error: std::io::Error,
     },
     /// A line is no user.
-    #[error("{path}, line {line}: `{text}` {problem}; write PRINCIPAL UID GID[,GID...], as in alice@EXAMPLE.ORG 1000 1000,100")]
+    #[error(
+        "{path}, line {line}: `{text}` {problem}; write PRINCIPAL UID GID[,GID...], as in alice@EXAMPLE.ORG 1000 1000,100"
+    )]
     Line {
         /// Path as given.
         path: String,
@@ -52,7 +54,8 @@ impl Users {
     /// When it cannot be read, or a line is no user.
     pub fn read(path: &Path) -> Result<Self, UsersError> {
         let name = path.display().to_string();
-        let text = fs::read_to_string(path).map_err(|error| UsersError::File { path: name.clone(), error })?;
+        let text =
+            fs::read_to_string(path).map_err(|error| UsersError::File { path: name.clone(), error })?;
         Self::parse(&name, &text)
     }
 

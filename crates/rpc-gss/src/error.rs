@@ -35,6 +35,14 @@ pub enum GssError {
         /// Text as given.
         text: String,
     },
+    /// A keytab cannot be read. The library would only say that there are no credentials.
+    #[error("the keytab {path} cannot be read: {reason}")]
+    Keytab {
+        /// Path as given.
+        path: String,
+        /// What the system says.
+        reason: String,
+    },
     /// What came is not protected as it must be.
     #[error("{0}")]
     Unprotected(&'static str),

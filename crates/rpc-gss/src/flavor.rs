@@ -126,7 +126,9 @@ impl FromStr for Flavors {
         let flavor = |name: &str| {
             let found = Flavor::ALL.into_iter().find(|flavor| flavor.name() == name);
             found.ok_or_else(|| {
-                format!("`{name}` is no security flavour; write some of sys, krb5, krb5i, krb5p, as in sys:krb5p")
+                format!(
+                    "`{name}` is no security flavour; write some of sys, krb5, krb5i, krb5p, as in sys:krb5p"
+                )
             })
         };
         text.split(':').map(flavor).collect()

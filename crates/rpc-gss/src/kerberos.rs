@@ -4,6 +4,7 @@
 //! `KRB5_CONFIG`. Keytabs and caches are named to the library call by call, so that no variable has to be set for them.
 
 use std::ffi::{CString, c_int};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -168,10 +169,8 @@ impl Credential {
         usage: c_int,
         store: &[(&CString, &CString)],
     ) -> Result<Self, GssError> {
-        let elements: Vec<_> = store
-            .iter()
-            .map(|(key, value)| KeyValue { key: key.as_ptr(), value: value.as_ptr() })
-            .collect();
+        let elements: Vec<_> =
+            store.iter().map(|(key, value)| KeyValue { key: key.as_ptr(), value: value.as_ptr() }).collect();
         let set = KeyValues { count: elements.len() as u32, elements: elements.as_ptr() };
         let (mut credential, mut minor) = (Self::new(library), 0);
         // SAFETY: name, set and its strings outlive the call; the credential is released by its owner; the sets and times
@@ -280,8 +279,11 @@ fn c_string(what: &'static str, text: &str) -> Result<CString, GssError> {
     CString::new(text).map_err(|_| GssError::Text { what, text: text.to_owned() })
 }
 
-/// A name of a file in a store: its type, and its path.
+/// A name of a keytab in a store: its type, and its path.
 fn file(path: &Path) -> Result<CString, GssError> {
+    if let Err(error) = File::open(path) {
+        return Err(GssError::Keytab { path: path.display().to_string(), reason: error.to_string() });
+    }
     c_string("path", &format!("FILE:{}", path.display()))
 }
 
@@ -393,10 +395,10 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// Looks whether there is a library; what the files have is looked at when a context is made.
+    /// Looks whether there is a library, and the keytab can be read; what it has is looked at when a context is made.
     ///
     /// # Errors
-    /// When there is no library, or a name has a zero byte.
+    /// When there is no library, the keytab cannot be read, or a name has a zero byte.
     pub fn new(server: ServerName, files: &InitiatorFiles) -> Result<Self, GssError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let library = library()?;

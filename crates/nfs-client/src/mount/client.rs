@@ -40,6 +40,13 @@ pub enum Client {
     V4(v4::Client),
 }
 
+/// What protects connections and calls.
+#[derive(Debug, Clone)]
+pub(super) struct Protection {
+    pub(super) tls: Option<ClientTls>,
+    pub(super) gss: Option<rpc::ClientGss>,
+}
+
 /// An open file of one of the versions.
 #[derive(Debug)]
 pub enum ClientFile {
@@ -383,17 +390,20 @@ impl Client {
         reactor: &Reactor,
         counters: &Rc<Counters>,
         options: &MountOptions,
-        (addresses, tls): (&[SocketAddr], Option<&ClientTls>),
+        addresses: &[SocketAddr],
+        protection: &Protection,
         identity: &str,
     ) -> Result<Self, MountError> {
         match options.version {
             Version::V2 => {
-                let connect = v3::Connect { tls: tls.cloned(), ..stateless(options, addresses, identity) };
+                let Protection { tls, gss } = protection.clone();
+                let connect = v3::Connect { tls, gss, ..stateless(options, addresses, identity) };
                 let client = v2::Client::connect(reactor, counters, &connect).await;
                 client.map(Self::V2).map_err(|error| refused(options, error))
             }
             Version::V3 => {
-                let connect = v3::Connect { tls: tls.cloned(), ..stateless(options, addresses, identity) };
+                let Protection { tls, gss } = protection.clone();
+                let connect = v3::Connect { tls, gss, ..stateless(options, addresses, identity) };
                 let client = v3::Client::connect(reactor, counters, &connect).await;
                 client.map(Self::V3).map_err(|error| refused(options, error))
             }
@@ -401,7 +411,8 @@ impl Client {
                 let mut failure = MountError::connect(options, io::Error::other("the server has no address"));
                 for address in addresses {
                     let connect = stateful(reactor, options, *address, identity);
-                    let connect = v4::Connect { tls: tls.cloned(), ..connect };
+                    let Protection { tls, gss } = protection.clone();
+                    let connect = v4::Connect { tls, gss, ..connect };
                     match v4::Client::connect(reactor, counters, &connect).await {
                         Ok(client) => return Ok(Self::V4(client)),
                         Err(v4::ConnectError::Connection { source, .. }) => {
@@ -435,6 +446,7 @@ fn stateless(options: &MountOptions, addresses: &[SocketAddr], identity: &str) -
         lock_port: None,
         export: options.export.clone(),
         tls: None,
+        gss: None,
         connections: options.connections,
         nagle: options.nagle,
         read_size: options.read_size,
@@ -475,6 +487,7 @@ fn stateful(reactor: &Reactor, options: &MountOptions, address: SocketAddr, iden
         delay: delay(options),
         lease_fraction: 2.0 / 3.0,
         tls: None,
+        gss: None,
     }
 }
 

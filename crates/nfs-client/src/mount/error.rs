@@ -4,6 +4,7 @@ use std::io;
 
 use benchmaster_nfs_proto::mount::Mountstat3;
 use benchmaster_nfs_proto::rpc::AuthStat;
+use benchmaster_rpc_gss::GssError;
 use benchmaster_rpc_tls::TlsError;
 
 use crate::error::NfsError;
@@ -44,6 +45,16 @@ pub enum MountError {
         /// What the user can do about it.
         fix: &'static str,
     },
+    /// Server and client do not come to a context of Kerberos; nothing was called without it.
+    #[error("NFS server {server} cannot be used with Kerberos: {error}; {fix}")]
+    Kerberos {
+        /// Host and port of the server.
+        server: String,
+        /// Cause.
+        error: GssError,
+        /// What the user can do about it.
+        fix: &'static str,
+    },
     /// The server, or something on the way to the export, said no.
     #[error("{export} of NFS server {server} cannot be mounted with version {version}: {error}; {fix}")]
     Refused {
@@ -66,6 +77,9 @@ impl MountError {
         if let Some(error) = TlsError::of(&error) {
             return Self::tls(options, error.clone());
         }
+        if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<GssError>()) {
+            return Self::kerberos(options, error.clone());
+        }
         let fix = match error.kind() {
             io::ErrorKind::ConnectionRefused => {
                 "start the server, or give its port as nfs://server:PORT/export"
@@ -83,6 +97,17 @@ impl MountError {
         Self::Tls { server: server(options), error, fix }
     }
 
+    /// No context of Kerberos with a server.
+    pub(crate) fn kerberos(options: &MountOptions, error: GssError) -> Self {
+        let fix = match error {
+            GssError::NoLibrary { .. } => "without it, use sec=sys",
+            _ => {
+                "check the keytab or `klist`, the realm in krb5.conf (or in the file that KRB5_CONFIG names), and the server's name (krb5_server)"
+            }
+        };
+        Self::Kerberos { server: server(options), error, fix }
+    }
+
     /// No place to listen for callbacks (version 4.0).
     pub(crate) fn callbacks(options: &MountOptions, error: io::Error) -> Self {
         let fix = "version 4.0 needs a port for callbacks; version=4.1 does not";
@@ -94,11 +119,14 @@ impl MountError {
         const WRONG_EXPORT: &str = "check the path of the export: it is what the server calls it";
         const ACCESS: &str = "export it to this host and user, with the option `insecure`";
         const VERSION: &str = "choose a version that the server supports: version=3, 4.0, 4.1, 4.2";
-        const TOO_WEAK: &str = "the server asks for TLS: add xprtsec=tls and tls_ca=FILE";
+        const TOO_WEAK: &str =
+            "the server asks for TLS or Kerberos: add xprtsec=tls and tls_ca=FILE, or sec=krb5p";
+        const SECURITY: &str = "mount it with one of those";
         const SILENT: &str =
             "the server accepted the connection but does not reply; check that it is an NFS server";
         let fix = match error {
             NfsError::Rpc(RpcError::Denied(AuthStat::TOOWEAK)) => TOO_WEAK,
+            NfsError::WrongSecurity { .. } => SECURITY,
             NfsError::Rpc(RpcError::VersionMismatch { .. } | RpcError::ProgramUnavailable(_)) => VERSION,
             NfsError::V4(status) if status.0 == MINOR_VERS_MISMATCH => VERSION,
             NfsError::Rpc(RpcError::Denied(_)) | NfsError::Mount(Mountstat3::ACCES | Mountstat3::PERM) => {

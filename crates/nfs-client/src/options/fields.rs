@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use benchmaster_rpc_gss::Flavor;
 use benchmaster_units::{ByteSize, TimeSpan};
 
 use super::{
@@ -15,7 +16,7 @@ type Field =
     (&'static str, fn(&mut MountOptions, &Given<'_>) -> Result<(), OptionError>, fn(&MountOptions) -> String);
 
 /// Options of the URL, in the order in which they are written.
-pub(super) const FIELDS: [Field; 45] = [
+pub(super) const FIELDS: [Field; 50] = [
     ("version", |o, given| given.version().map(|v| o.version = v), |o| o.version.to_string()),
     // Written behind the host.
     ("port", |o, given| given.port().map(|n| o.port = Some(n)), |_| String::new()),
@@ -159,7 +160,32 @@ pub(super) const FIELDS: [Field; 45] = [
         |o| name_of(&SWITCH, o.paging.send_lock),
     ),
     // As studies call it; written as the one that it sets.
-    ("security", |o, given| given.one_of(&STUDIES_SECURITY).map(|v| o.security = v), |_| String::new()),
+    (
+        "security",
+        |o, given| given.one_of(&STUDIES_SECURITY).map(|v| (o.security, o.sec) = v),
+        |_| String::new(),
+    ),
+    ("sec", |o, given| given.one_of(&FLAVORS).map(|v| o.sec = v), |o| o.sec.name().to_owned()),
+    (
+        "krb5_keytab",
+        |o, given| given.path().map(|p| o.krb5_keytab = Some(p)),
+        |o| optional(o.krb5_keytab.as_deref()),
+    ),
+    (
+        "krb5_cache",
+        |o, given| given.path().map(|p| o.krb5_cache = Some(p)),
+        |o| optional(o.krb5_cache.as_deref()),
+    ),
+    (
+        "krb5_principal",
+        |o, given| given.path().map(|p| o.krb5_principal = Some(p)),
+        |o| optional(o.krb5_principal.as_deref()),
+    ),
+    (
+        "krb5_server",
+        |o, given| given.path().map(|p| o.krb5_server = Some(p)),
+        |o| optional(o.krb5_server.as_deref()),
+    ),
     ("xprtsec", |o, given| given.one_of(&SECURITIES).map(|v| o.security = v), security),
     ("tls_ca", |o, given| given.path().map(|p| o.tls_ca = Some(p)), |o| optional(o.tls_ca.as_deref())),
     ("tls_cert", |o, given| given.path().map(|p| o.tls_cert = Some(p)), |o| optional(o.tls_cert.as_deref())),
@@ -170,6 +196,9 @@ pub(super) const FIELDS: [Field; 45] = [
 pub(super) fn security(options: &MountOptions) -> String {
     name_of(&SECURITIES, options.security)
 }
+
+/// The options of Kerberos, beside the flavour.
+pub(super) const KERBEROS: [&str; 4] = ["krb5_keytab", "krb5_cache", "krb5_principal", "krb5_server"];
 
 /// The options of [`Paging`].
 pub(super) const PAGING: [&str; 15] = [
@@ -208,8 +237,17 @@ const CACHES: [(&str, Cache); 2] = [("off", Cache::Off), ("linux", Cache::Linux)
 const TRANSPORTS: [(&str, Transport); 2] = [("tcp", Transport::Tcp), ("udp", Transport::Udp)];
 const SECURITIES: [(&str, Security); 3] =
     [("none", Security::None), ("tls", Security::Tls), ("mtls", Security::Mtls)];
-const STUDIES_SECURITY: [(&str, Security); 3] =
-    [("sys", Security::None), ("tls", Security::Tls), ("mtls", Security::Mtls)];
+const FLAVORS: [(&str, Flavor); 4] =
+    [("sys", Flavor::Sys), ("krb5", Flavor::Krb5), ("krb5i", Flavor::Krb5i), ("krb5p", Flavor::Krb5p)];
+/// As studies call them: TLS and Kerberos are levels of one factor.
+const STUDIES_SECURITY: [(&str, (Security, Flavor)); 6] = [
+    ("sys", (Security::None, Flavor::Sys)),
+    ("tls", (Security::Tls, Flavor::Sys)),
+    ("mtls", (Security::Mtls, Flavor::Sys)),
+    ("krb5", (Security::None, Flavor::Krb5)),
+    ("krb5i", (Security::None, Flavor::Krb5i)),
+    ("krb5p", (Security::None, Flavor::Krb5p)),
+];
 const READAHEADS: [(&str, ReadaheadRule); 2] =
     [("6.1", ReadaheadRule::Linux61), ("2.6.32", ReadaheadRule::Linux2632)];
 const THROTTLES: [(&str, Throttle); 2] = [("pace", Throttle::Pace), ("flush", Throttle::Flush)];
@@ -292,7 +330,7 @@ impl Given<'_> {
     /// A path that the URL can be written with.
     fn path(&self) -> Result<String, OptionError> {
         if self.value.is_empty() || self.value.contains(['&', ',', '#']) {
-            return Err(self.wrong("a path of a file, without `&`, `,` and `#`".into()));
+            return Err(self.wrong("a path or name, without `&`, `,` and `#`".into()));
         }
         Ok(self.value.to_owned())
     }

@@ -9,10 +9,11 @@ use benchmaster_nfs_proto::rpc::{Message, REPLY, RpcReply};
 use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
 
 use super::connection::{Connection, PendingCall, Sent};
+use super::gss::{Denied, Protected};
 use super::incoming::Taken;
 use super::outgoing::Message as Request;
 use super::{Call, Rpc, RpcError};
-use crate::counters::{Event, OpCounters};
+use crate::counters::{Counters, Event, OpCounters};
 
 /// Reads the results of a call and puts their data into the buffer given. Returns how many bytes of data are still to come.
 type Results<'d> = &'d mut dyn FnMut(&mut Decoder<'_>, &mut [u8]) -> Result<usize, XdrError>;
@@ -69,17 +70,35 @@ impl Rpc {
         let inner = &*self.0;
         let counting = Counting::new(self, call);
         let connection = self.choose(call.connection);
-        let place =
-            connection.place(!destination.is_empty() && destination.len() >= super::incoming::LANDING);
-        let message = |e: &mut Encoder, payload: Bulk<'_>| {
-            inner.write_header(e, place.xid(), call);
-            encode(e, payload);
-        };
+        let mut protected = inner.gss.as_ref().and_then(|gss| gss.call(call));
+        let sealed = protected.as_ref().is_some_and(|protected| protected.is_sealed());
+        // What is sealed is not the caller's memory any more.
+        let payload = if sealed { &[][..] } else { call.payload };
+        let place = connection
+            .place(!destination.is_empty() && destination.len() >= super::incoming::LANDING && !sealed);
         let failure = loop {
             if counting.transmissions.get() > 0 && is_broken(Mutant::NewNumberOnResend) {
                 return Box::pin(self.transact(call, destination, encode, decode)).await;
             }
             let deadline = counting.began + inner.patience;
+            if let Some(protected) = &mut protected {
+                let sealing = protected.seal(self, call, place.xid(), encode, deadline);
+                if let Err(error) = Box::pin(sealing).await {
+                    break error;
+                }
+            }
+            let message = |e: &mut Encoder, payload: Bulk<'_>| match &protected {
+                None => {
+                    inner.write_header(e, place.xid(), call);
+                    encode(e, payload);
+                }
+                Some(protected) => {
+                    e.raw(&protected.front);
+                    if !sealed {
+                        encode(e, payload);
+                    }
+                }
+            };
             let mut waited = !connection.is_up();
             if waited && !connection.up(deadline).await {
                 break connection.failure();
@@ -88,10 +107,10 @@ impl Rpc {
             waited |= counting.transmissions.get() > 0 || call.since.is_some();
             let now = if waited { inner.reactor.now() } else { counting.began };
             let until = (now + inner.options.timeout).min(deadline);
-            let sent = match connection.send(&place, call.payload, &message, until) {
+            let sent = match connection.send(&place, payload, &message, until) {
                 Sent::Queued(bytes) => bytes,
                 Sent::Direct => {
-                    let sent = connection.send_from(&place, call.payload, &message, deadline).await;
+                    let sent = connection.send_from(&place, payload, &message, deadline).await;
                     place.wait_until((inner.reactor.now() + inner.options.timeout).min(deadline));
                     sent
                 }
@@ -101,8 +120,14 @@ impl Rpc {
             let taken = poll_fn(|context| {
                 connection.take(&place, context, destination, &mut |bytes, whole, destination| {
                     let mut d = if whole { Decoder::new(bytes) } else { Decoder::of_front(bytes) };
-                    match header_of(&mut d, call) {
-                        Ok(()) => decode(&mut d, destination),
+                    let mut header = || match &protected {
+                        None => header_of(&mut d, call).and_then(|()| Ok(decode(&mut d, destination)?)),
+                        Some(protected) => protected_reply(protected, &inner.counters, &mut d, call, |d| {
+                            decode(d, destination)
+                        }),
+                    };
+                    match header() {
+                        Ok(rest) => Ok(rest),
                         Err(Reply::Bad(error)) => Err(error),
                         Err(Reply::Failed(error)) => {
                             refused = Some(error);
@@ -118,7 +143,12 @@ impl Rpc {
                         counting.done(connection, &place, None);
                         return Ok(());
                     }
-                    Some(error) => break error,
+                    Some(error) => {
+                        let again = protected.as_mut().is_some_and(|protected| protected.refused(error));
+                        if !again {
+                            break error;
+                        }
+                    }
                 },
                 Taken::Bad(error) => break RpcError::BadReply(*error),
                 Taken::Lost => {
@@ -165,6 +195,12 @@ enum Reply {
     Failed(RpcError),
 }
 
+impl From<XdrError> for Reply {
+    fn from(error: XdrError) -> Self {
+        Self::Bad(error)
+    }
+}
+
 /// A reply to a call that was carried out, after its transaction number: REPLY, MSG_ACCEPTED, a verifier of AUTH_NONE
 /// without a body, SUCCESS.
 const CARRIED_OUT: [u8; 20] = {
@@ -190,7 +226,12 @@ fn any_header(d: &mut Decoder<'_>, call: &Call<'_>) -> Result<(), Reply> {
         Message::Call(_) => return Err(Reply::Bad(XdrError::BadValue { what: "msg_type", value: 0 })),
     };
     Err(Reply::Failed(match reply {
-        RpcReply::Success(_) => return Ok(()),
+        RpcReply::Success(verf) => {
+            if let Some(place) = call.verifier {
+                *place.borrow_mut() = verf.body.0.to_vec();
+            }
+            return Ok(());
+        }
         RpcReply::ProgUnavail => RpcError::ProgramUnavailable(program),
         RpcReply::ProgMismatch(low, high) => RpcError::VersionMismatch { program, wanted, low, high },
         RpcReply::ProcUnavail => RpcError::ProcedureUnavailable { program, procedure },
@@ -200,6 +241,27 @@ fn any_header(d: &mut Decoder<'_>, call: &Call<'_>) -> Result<(), Reply> {
         RpcReply::AuthError(stat) => RpcError::Denied(stat),
         RpcReply::Unknown(stat) => RpcError::UnknownStatus(stat),
     }))
+}
+
+/// Reads a reply that is to be protected, or one that says why the call was not carried out.
+#[cold]
+fn protected_reply(
+    protected: &Protected<'_>,
+    counters: &Counters,
+    d: &mut Decoder<'_>,
+    call: &Call<'_>,
+    results: impl FnOnce(&mut Decoder<'_>) -> Result<usize, XdrError>,
+) -> Result<usize, Reply> {
+    let mut unprotected = d.clone();
+    match protected.reply(counters, d, results) {
+        Ok(rest) => Ok(rest),
+        Err(Denied::Bad(error)) => Err(Reply::Bad(error)),
+        Err(Denied::Forged) => Err(Reply::Failed(RpcError::Forged)),
+        Err(Denied::Other(())) => match any_header(&mut unprotected, call) {
+            Ok(()) => Err(Reply::Failed(RpcError::Forged)),
+            Err(failure) => Err(failure),
+        },
+    }
 }
 
 /// Counts one call, all at once when it ends, as Linux does: what is under way shows in no column, so that between any

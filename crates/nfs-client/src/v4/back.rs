@@ -92,8 +92,8 @@ pub(super) fn serve(inner: &Rc<Inner>) -> io::Result<()> {
         inner.rpc.set_handler(handler);
         return Ok(());
     }
-    if inner.options.tls.is_some() {
-        // RFC 9289 §5.1.1 knows only calls within the session.
+    if inner.options.tls.is_some() || inner.options.gss.is_some() {
+        // RFC 9289 §5.1.1 knows only calls within the session; with Kerberos the server would need a ticket for us.
         return Ok(());
     }
     let ours = inner.rpc.local_address(0).map_or_else(|| [0, 0, 0, 0].into(), |address| address.ip());

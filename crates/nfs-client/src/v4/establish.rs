@@ -4,14 +4,18 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use benchmaster_nfs_proto::rpc::AuthFlavor;
 use benchmaster_nfs_proto::v4::{
     BindConnToSessionArgs, BindConnToSessionOk, Bitmap4, CREATE_SESSION_CONN_BACK_CHAN, CallbackSecParms4,
     CbClient4, ChannelAttrs4, ChannelDirFromClient4, ClientOwner4, CreateSessionArgs, CreateSessionOk,
     DestroyClientidArgs, DestroySessionArgs, EXCHGID_CONFIRMED_R, ExchangeIdArgs, ExchangeIdOk, GetattrArgs,
     GetattrOk, GetfhOk, LookupArgs, Netaddr4, NfsClientId4, NfsImplId4, Nfsstat4, Nfstime4, Opnum,
-    ReclaimCompleteArgs, SetclientidArgs, SetclientidConfirmArgs, SetclientidRes, StateProtect4A, fattr4,
+    ReclaimCompleteArgs, Secinfo4, SecinfoArgs, SecinfoOk, SetclientidArgs, SetclientidConfirmArgs,
+    SetclientidRes, StateProtect4A, fattr4,
 };
 use benchmaster_nfs_proto::xdr::List;
+use benchmaster_rpc_gss::flavor::KRB5_OID;
+use benchmaster_rpc_gss::{Flavor, Flavors};
 
 use super::compound::Failure;
 use super::delegation::{RecallHook, SurrenderHook};
@@ -44,7 +48,9 @@ impl Inner {
             export: String::from_utf8_lossy(&self.options.export).into_owned(),
             reason,
         };
-        self.find_root().await.map_err(export)?;
+        if let Err(error) = self.find_root().await {
+            return Err(export(self.explained(error).await));
+        }
         self.file_system_info().await.map_err(export)?;
         self.keep_lease();
         self.keep_back_channel();
@@ -323,6 +329,54 @@ impl Inner {
             self.root.set(handle);
             return Ok(());
         }
+    }
+
+    /// An export for other security flavours: which ones, by SECINFO of the last directory on the way that can be asked.
+    async fn explained(self: &Rc<Self>, error: NfsError) -> NfsError {
+        if !matches!(error, NfsError::V4(Nfsstat4::WRONGSEC)) {
+            return error;
+        }
+        let wanted = self.options.gss.as_ref().map_or(Flavor::Sys, |gss| Flavor::of(gss.service));
+        let path = &self.options.export;
+        let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
+        for (place, name) in names.iter().enumerate() {
+            match self.flavors_of(&names[..place], name).await {
+                Ok(allowed) if !allowed.contains(wanted) => {
+                    return NfsError::WrongSecurity { wanted, allowed };
+                }
+                Ok(_) => {}
+                Err(_) => return error,
+            }
+        }
+        error
+    }
+
+    /// SECINFO.
+    async fn flavors_of(self: &Rc<Self>, way: &[&[u8]], name: &[u8]) -> NfsResult<Flavors> {
+        self.request(
+            Kind::reading(ops::SECINFO),
+            |ops| {
+                ops.put(Opnum::PUTROOTFH, &());
+                for name in way {
+                    ops.put(Opnum::LOOKUP, &LookupArgs { objname: (*name).into() });
+                }
+                ops.put(Opnum::SECINFO, &SecinfoArgs { name: name.into() });
+            },
+            |results| {
+                results.take::<()>(Opnum::PUTROOTFH)?;
+                for _ in way {
+                    results.take::<()>(Opnum::LOOKUP)?;
+                }
+                let ok: SecinfoOk<'_> = results.take(Opnum::SECINFO)?;
+                let known = |entry: Secinfo4<'_>| match entry {
+                    Secinfo4::RpcsecGss(info) if info.oid.0 == KRB5_OID => Some(Flavor::of(info.service)),
+                    Secinfo4::Flavor(flavor) if flavor == AuthFlavor::SYS.0 => Some(Flavor::Sys),
+                    _ => None,
+                };
+                Ok(ok.flavors.iter().filter_map(known).collect())
+            },
+        )
+        .await
     }
 
     /// Limits of the file system, and what exclusive creates may set.

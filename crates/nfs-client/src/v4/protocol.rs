@@ -157,6 +157,7 @@ impl Protocol for Client {
     /// Gives delegations back, closes what is open, and destroys session and client id.
     async fn unmount(self) -> NfsResult<()> {
         let departed = self.0.depart().await;
+        self.0.rpc.end_context().await;
         self.0.end();
         departed
     }

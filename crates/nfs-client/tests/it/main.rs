@@ -7,6 +7,7 @@ mod support;
 
 mod crash;
 mod ganesha;
+mod gss;
 mod hostile;
 mod injection;
 mod linux;

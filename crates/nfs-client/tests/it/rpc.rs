@@ -29,6 +29,7 @@ fn options(address: SocketAddr) -> RpcOptions {
         max_message: (1 << 20) + 4096,
         credential: Vec::new(),
         tls: None,
+        gss: None,
     }
 }
 

@@ -94,7 +94,7 @@ fn pattern(len: usize) -> Vec<u8> {
 }
 
 /// Writes and reads files of all sizes, lists, locks, and removes; returns what was counted.
-async fn work(mount: &Mount) -> Snapshot {
+pub(super) async fn work(mount: &Mount) -> Snapshot {
     mount.create_dirs(b"d").await.unwrap();
     for len in [0, 1, 511, 20_000, 100_001, 3 << 20] {
         let data = pattern(len);
@@ -317,12 +317,13 @@ fn rpc(address: SocketAddr, tls: Option<benchmaster_rpc_tls::ClientTls>) -> RpcO
         max_message: 1 << 20,
         credential: Vec::new(),
         tls: tls.map(|tls| RpcTls { tls, program: 100_003, version: 3 }),
+        gss: None,
     }
 }
 
 /// Someone between client and server, who changes what the client receives.
-struct Middle {
-    address: SocketAddr,
+pub(super) struct Middle {
+    pub(super) address: SocketAddr,
     connections: Arc<AtomicUsize>,
 }
 
@@ -330,7 +331,10 @@ struct Middle {
 type Change = Arc<dyn Fn(usize, usize, &mut [u8]) + Send + Sync>;
 
 impl Middle {
-    fn new(server: SocketAddr, change: impl Fn(usize, usize, &mut [u8]) + Send + Sync + 'static) -> Self {
+    pub(super) fn new(
+        server: SocketAddr,
+        change: impl Fn(usize, usize, &mut [u8]) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let connections = Arc::new(AtomicUsize::new(0));

@@ -8,9 +8,9 @@ use benchmaster_nfs_proto::gss::{GssCredential, GssProc};
 use benchmaster_nfs_proto::rpc::{AuthStat, OpaqueAuth, RpcReply, put_reply, put_reply_with};
 use benchmaster_nfs_proto::v4::RpcGssSvc;
 use benchmaster_nfs_proto::xdr::{Decoder, Opaque};
+use benchmaster_rpc_gss::Flavor;
 use benchmaster_rpc_gss::contexts::{Admission, Contexts, Limits, ServerContext};
 use benchmaster_rpc_gss::protect::{self, OVERHEAD};
-use benchmaster_rpc_gss::Flavor;
 use hashbrown::DefaultHashBuilder;
 
 use super::{Disposition, NULL, Program, Request, User, count, padded};
@@ -121,7 +121,8 @@ impl Request<'_> {
         let header = BEFORE_CREDENTIAL + FLAVOR_AND_LENGTH + padded(call.cred.body.0.len());
         let header = self.message.get(..header).unwrap_or_default();
         let found = kerberos.contexts.find(&credential, now);
-        let admitted = found.and_then(|context| Ok((context.admit(&credential, header, &call.verf)?, context)));
+        let admitted =
+            found.and_then(|context| Ok((context.admit(&credential, header, &call.verf)?, context)));
         let context = match admitted {
             Ok((Admission::Execute, context)) => context,
             Ok((Admission::Discard, _)) => {

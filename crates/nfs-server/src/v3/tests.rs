@@ -18,7 +18,12 @@ type Handle = Vec<u8>;
 
 /// A server with two exports, one of them read-only.
 fn server() -> Shared {
-    let export = |path: &str, read_only| ExportConfig { path: path.into(), read_only, limit: Some(1 << 30), security: None };
+    let export = |path: &str, read_only| ExportConfig {
+        path: path.into(),
+        read_only,
+        limit: Some(1 << 30),
+        security: None,
+    };
     testing::server(ServerConfig {
         exports: vec![export("/export", false), export("/fixed", true)],
         max_io: 1 << 16,

@@ -1,9 +1,7 @@
 //! Which security flavours an export allows: SECINFO, SECINFO_NO_NAME, and WRONGSEC (RFC 7530 §3.3.3, RFC 8881 §2.6.3.1).
 
 use benchmaster_nfs_proto::rpc::AuthFlavor;
-use benchmaster_nfs_proto::v4::{
-    Nfsstat4, Opnum, RpcsecGssInfo, Secinfo4, SecinfoArgs, SecinfoStyle4,
-};
+use benchmaster_nfs_proto::v4::{Nfsstat4, Opnum, RpcsecGssInfo, Secinfo4, SecinfoArgs, SecinfoStyle4};
 use benchmaster_nfs_proto::xdr::Opaque;
 use benchmaster_rpc_gss::flavor::KRB5_OID;
 
@@ -20,7 +18,8 @@ pub(crate) fn before(c: &Compound<'_>, op: Opnum) -> OpResult {
     if leads_on(op) || is_secinfo(op) {
         return Ok(());
     }
-    let allowed = |file: Option<FileId>| file.is_none_or(|file| c.server.exports.allows(file.export, c.flavor));
+    let allowed =
+        |file: Option<FileId>| file.is_none_or(|file| c.server.exports.allows(file.export, c.flavor));
     let both = matches!(op, Opnum::RENAME | Opnum::LINK | Opnum::COPY | Opnum::CLONE);
     let fine = needs_no_file(op) || (allowed(c.current) && (!both || allowed(c.saved)));
     if fine { Ok(()) } else { Err(Nfsstat4::WRONGSEC.into()) }
@@ -34,7 +33,8 @@ pub(crate) fn after(c: &Compound<'_>, op: Opnum) -> OpResult {
     if !leads_on(op) || c.server.exports.allows(file.export, c.flavor) {
         return Ok(());
     }
-    let puts = matches!(op, Opnum::PUTFH | Opnum::PUTROOTFH | Opnum::PUTPUBFH | Opnum::RESTOREFH | Opnum::SAVEFH);
+    let puts =
+        matches!(op, Opnum::PUTFH | Opnum::PUTROOTFH | Opnum::PUTPUBFH | Opnum::RESTOREFH | Opnum::SAVEFH);
     match c.next {
         None if puts => Ok(()),
         Some(next) if puts && (leads_on(next) || is_secinfo(next) || next == Opnum::OPEN) => Ok(()),
@@ -112,7 +112,9 @@ fn put_flavors(c: &mut Compound<'_>, file: FileId) -> OpResult {
                 flavors.push(Secinfo4::RpcsecGss(RpcsecGssInfo { oid: Opaque(KRB5_OID), qop: 0, service }));
             }
             // AUTH_NONE is the anonymous user of AUTH_SYS.
-            None => flavors.extend([AuthFlavor::SYS, AuthFlavor::NONE].map(|flavor| Secinfo4::Flavor(flavor.0))),
+            None => {
+                flavors.extend([AuthFlavor::SYS, AuthFlavor::NONE].map(|flavor| Secinfo4::Flavor(flavor.0)))
+            }
         }
     }
     c.reply.encoder.put(&(flavors.len() as u32));
@@ -127,7 +129,7 @@ fn put_flavors(c: &mut Compound<'_>, file: FileId) -> OpResult {
 /// What the pairs of operations of RFC 8881 §2.6.3.1.1 get in an export of Kerberos alone.
 #[cfg(test)]
 mod tests {
-    use benchmaster_nfs_proto::v4::{Argop, GetattrArgs, Bitmap4, LookupArgs, PutfhArgs, Resop};
+    use benchmaster_nfs_proto::v4::{Argop, Bitmap4, GetattrArgs, LookupArgs, PutfhArgs, Resop};
 
     use benchmaster_rpc_gss::Flavor;
 

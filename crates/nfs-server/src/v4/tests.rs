@@ -28,7 +28,8 @@ fn populated() -> Shared {
 }
 
 fn populated_with(config: ServerConfig) -> Shared {
-    let export = |path: &str, read_only| ExportConfig { path: path.into(), read_only, ..ExportConfig::default() };
+    let export =
+        |path: &str, read_only| ExportConfig { path: path.into(), read_only, ..ExportConfig::default() };
     let exports = vec![export("/export", false), export("/frozen", true), export("/other", false)];
     let server = server(ServerConfig { exports, ..config });
     let mut c = Client::new(&server, 0, 99);

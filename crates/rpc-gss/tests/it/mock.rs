@@ -1,6 +1,7 @@
 //! A mechanism without Kerberos, for tests alone: checksums of 64 bits and a stream of pseudo-random bytes, made from a key
 //! that the first token carries in the clear.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub, reason = "tests of several crates include this file")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -50,7 +51,10 @@ impl Negotiation for Initiating {
             return Err(GssError::Unprotected("mock: an answer to another token"));
         }
         if self.sent == legs {
-            return Ok(Step { token: Vec::new(), established: Some(established(self.key, "server", lifetime)) });
+            return Ok(Step {
+                token: Vec::new(),
+                established: Some(established(self.key, "server", lifetime)),
+            });
         }
         self.sent += 1;
         let mut token = vec![legs];
@@ -99,7 +103,8 @@ pub struct MockContext {
 
 impl MockContext {
     fn sum(&self, message: &[u8]) -> [u8; 8] {
-        let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+        let mix =
+            |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
         message.iter().fold(self.key ^ message.len() as u64, mix).to_be_bytes()
     }
 

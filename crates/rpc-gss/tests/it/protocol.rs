@@ -34,7 +34,12 @@ struct Client {
 }
 
 /// A context as a client makes it, or why there is none: major status.
-fn establish(server: &Contexts<String>, of: &MockInitiator, host: IpAddr, now: Instant) -> Result<Client, u32> {
+fn establish(
+    server: &Contexts<String>,
+    of: &MockInitiator,
+    host: IpAddr,
+    now: Instant,
+) -> Result<Client, u32> {
     let mut negotiation = of.begin();
     let (mut handle, mut answer, mut procedure) = (Vec::new(), Vec::new(), GssProc::Init);
     loop {
@@ -88,7 +93,11 @@ enum Seen {
     NoCall,
 }
 
-fn serve(server: &Contexts<String>, message: &[u8], now: Instant) -> (Seen, Option<Arc<ServerContext<String>>>) {
+fn serve(
+    server: &Contexts<String>,
+    message: &[u8],
+    now: Instant,
+) -> (Seen, Option<Arc<ServerContext<String>>>) {
     let mut d = Decoder::new(message);
     let Ok(call) = d.get::<CallHeader<'_>>() else { return (Seen::NoCall, None) };
     if call.rpc_version != RPC_VERSION || call.cred.flavor != AuthFlavor::RPCSEC_GSS {
@@ -219,7 +228,8 @@ fn contexts_expire_and_make_room() {
     let limits = Limits { total: 6, per_host: 4, patience: Duration::from_secs(30) };
     let server = contexts(limits, now);
     let short = establish(&server, &MockInitiator { lifetime: 500, ..initiator("a@R") }, HOST, now).unwrap();
-    let call = |client: &Client, sequence, at| serve(&server, &client.call(sequence, RpcGssSvc::None, b""), at).0;
+    let call =
+        |client: &Client, sequence, at| serve(&server, &client.call(sequence, RpcGssSvc::None, b""), at).0;
     assert_eq!(call(&short, 1, after(499)), Seen::Args(vec![]));
     assert_eq!(call(&short, 2, after(500)), Seen::Denied(AuthStat::GSS_CTXPROBLEM));
     assert_eq!(call(&short, 3, after(500)), Seen::Denied(AuthStat::GSS_CREDPROBLEM), "it is forgotten");

@@ -1,6 +1,7 @@
 //! A Kerberos realm for tests: a KDC on a port of 127.0.0.1 with its database in a temporary directory. Nothing outside of
 //! it is read or written.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub, reason = "tests of several crates include this file")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test")]
 
 use std::env;
 use std::fs;
@@ -35,7 +36,10 @@ pub struct Within {
 }
 
 fn program(name: &str) -> Option<PathBuf> {
-    ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].map(|folder| Path::new(folder).join(name)).into_iter().find(|p| p.exists())
+    ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+        .map(|folder| Path::new(folder).join(name))
+        .into_iter()
+        .find(|p| p.exists())
 }
 
 /// Runs the rest of a test within a realm: in a process of its own, in whose environment `KRB5_CONFIG` names the realm's
@@ -47,8 +51,15 @@ pub fn within(test: &str, users: &[&str], ticket: Duration, body: impl FnOnce(&W
     }
     let missing: Vec<_> = PROGRAMS.into_iter().filter(|name| program(name).is_none()).collect();
     if !missing.is_empty() {
-        assert!(env::var_os("BENCHMASTER_REQUIRE_KERBEROS").is_none(), "not installed: {}", missing.join(", "));
-        eprintln!("skipped: {} not found; install krb5-kdc, krb5-admin-server and krb5-user", missing.join(", "));
+        assert!(
+            env::var_os("BENCHMASTER_REQUIRE_KERBEROS").is_none(),
+            "not installed: {}",
+            missing.join(", ")
+        );
+        eprintln!(
+            "skipped: {} not found; install krb5-kdc, krb5-admin-server and krb5-user",
+            missing.join(", ")
+        );
         return;
     }
     let realm = Realm::new(users, ticket);

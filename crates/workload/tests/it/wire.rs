@@ -493,7 +493,8 @@ fn what_a_killed_session_left_is_taken_over_and_nothing_else() {
 
 #[test]
 fn targets_that_cannot_be_used_say_why() {
-    let export = |path: &str, read_only| ExportConfig { path: path.into(), read_only, ..ExportConfig::default() };
+    let export =
+        |path: &str, read_only| ExportConfig { path: path.into(), read_only, ..ExportConfig::default() };
     let exports = vec![export("/export", false), export("/fixed", true)];
     let listen = ([127, 0, 0, 1], 0).into();
     let server =
