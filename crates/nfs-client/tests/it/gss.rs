@@ -18,6 +18,7 @@ use benchmaster_rpc_gss::{Acceptor, GssError, Mechanism};
 use self::mock::{MockAcceptor, MockInitiator};
 use self::realm::{REALM, SERVER, Within, within};
 use crate::support::embedded::{run, server_with};
+use crate::support::ganesha::{Fsal, Ganesha, inside};
 use crate::tls::{Middle, work};
 
 #[path = "../../../rpc-gss/tests/it/mock.rs"]
@@ -374,5 +375,49 @@ fn what_is_wrong_with_kerberos_is_said() {
         let options =
             options("127.0.0.1", server.address(), "4.1", &format!("&sec=krb5{keytab}&krb5_server={SERVER}"));
         run(async |reactor, _| Mount::connect(&reactor, &options, "test").await.map(drop)).unwrap();
+    });
+}
+
+/// nfs-ganesha takes the principals of hosts for user 0.
+#[test]
+#[ignore = "full tier: nfs-ganesha and a KDC"]
+fn ganesha_understands_every_service() {
+    const TEST: &str = "gss::ganesha_understands_every_service";
+    const CLIENT: &str = "host/localhost";
+    inside(TEST, || {
+        within(TEST, &[CLIENT], Duration::from_secs(3600), |realm| {
+            let kerberos = format!(
+                "NFS_KRB5 {{ PrincipalName = nfs; KeytabPath = {}; CCacheDir = {}; Active_krb5 = true; }}",
+                realm.keytab(SERVER).display(),
+                realm.file("ganesha").display(),
+            );
+            let graceless = "Graceless = true; Only_Numeric_Owners = true;";
+            let flavors = "sys, krb5, krb5i, krb5p";
+            let server = Ganesha::start_secured(Fsal::Vfs, graceless, flavors, &kerberos);
+            run(async |reactor, _| {
+                for version in ["3", "4.0", "4.1", "4.2"] {
+                    for flavor in FLAVORS {
+                        let path = if version == "3" { Ganesha::path(Fsal::Vfs) } else { Ganesha::PSEUDO };
+                        let options: MountOptions = format!(
+                            "nfs://localhost:{}{path}?version={version}&sec={flavor}&mountport={}{}",
+                            server.nfs,
+                            server.mount,
+                            in_realm(realm, CLIENT)
+                        )
+                        .parse()
+                        .unwrap();
+                        let mount = Mount::connect(&reactor, &options, "test").await;
+                        let mount = mount.unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
+                        let counted = work(&mount).await;
+                        assert_eq!(events(&counted, Event::GssContext), 1, "{version} {flavor}");
+                        let file = mount.open(b"own", &CREATE).await.unwrap();
+                        mount.close(file).await.unwrap();
+                        assert_eq!(mount.stat(b"own").await.unwrap().uid, 0, "{version} {flavor}");
+                        mount.remove(b"own").await.unwrap();
+                        mount.unmount().await.unwrap();
+                    }
+                }
+            });
+        });
     });
 }

@@ -137,6 +137,11 @@ impl Ganesha {
     /// Starts a server and waits until it listens. `v4` are further parameters of its block NFSV4, such as
     /// `Delegations = true; Lease_Lifetime = 10;`.
     pub(crate) fn start_with(fsal: Fsal, v4: &str) -> Self {
+        Self::start_secured(fsal, v4, "sys", "")
+    }
+
+    /// The same with these security flavours, and `blocks` of the configuration besides.
+    pub(crate) fn start_secured(fsal: Fsal, v4: &str, flavors: &str, blocks: &str) -> Self {
         let files = tempfile::tempdir().unwrap();
         let (nfs, mount, nlm) = (23049, 23050, 23051);
         let (name, path) = match fsal {
@@ -147,10 +152,11 @@ impl Ganesha {
             "NFS_CORE_PARAM {{ Protocols = 3, 4; Bind_addr = 127.0.0.1; NFS_Port = {nfs}; MNT_Port = {mount};
                 NLM_Port = {nlm}; Enable_UDP = true; Enable_NLM = {}; Enable_RQUOTA = false; }}
             NFSV4 {{ Minor_Versions = 0, 1, 2; RecoveryBackend = fs; {v4} }}
-            EXPORT {{ Export_Id = 77; Path = {path}; Pseudo = {}; Access_Type = RW; Squash = None; SecType = sys;
+            EXPORT {{ Export_Id = 77; Path = {path}; Pseudo = {}; Access_Type = RW; Squash = None; SecType = {flavors};
                 Protocols = 3, 4; Transports = TCP, UDP; MaxRead = 1048576; MaxWrite = 1048576;
                 FSAL {{ Name = {name}; }} }}
-            LOG {{ Default_Log_Level = EVENT; }}\n",
+            LOG {{ Default_Log_Level = EVENT; }}
+            {blocks}\n",
             Self::locks(),
             Self::PSEUDO,
         );
