@@ -418,16 +418,9 @@ impl MountOptions {
         let sec = self.sec.name().to_owned();
         let conflict =
             |name, value: String, other: String, fix| Err(OptionError::Conflict { name, value, other, fix });
+        // What else Kerberos needs may be given with AUTH_SYS too: the flavour is a factor of studies.
         if self.sec == Flavor::Sys {
-            let given = fields::changed(self, &fields::KERBEROS);
-            return given.map_or(Ok(()), |(name, value)| {
-                conflict(
-                    name,
-                    value,
-                    format!("sec={sec}"),
-                    "it is for Kerberos: add sec=krb5, krb5i or krb5p",
-                )
-            });
+            return Ok(());
         }
         if self.transport == Transport::Udp {
             return conflict("sec", sec, "proto=udp".into(), "Kerberos needs TCP here");

@@ -183,6 +183,12 @@ pub enum RunError {
     /// The embedded server does not start.
     #[error("the embedded server: {0}")]
     Server(#[from] benchmaster_nfs_server::ServerError),
+    /// It has no Kerberos keys.
+    #[error("the embedded server: {0}")]
+    Kerberos(#[from] benchmaster_rpc_gss::GssError),
+    /// It does not know who its users are.
+    #[error("the embedded server: {0}")]
+    Users(#[from] benchmaster_nfs_server::users::UsersError),
     /// Its certificates cannot be made.
     #[error("the certificates of the embedded server cannot be made: {error}")]
     Certificates {

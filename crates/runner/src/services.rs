@@ -9,8 +9,10 @@ use benchmaster_netem::namespace::Namespace;
 use benchmaster_netem::network::NetworkError;
 use benchmaster_netem::relay::{Relay, RelayConfig};
 use benchmaster_nfs_client::options::{MountOptions, NFS_PORT, Security};
-use benchmaster_nfs_server::{Server, ServerConfig};
+use benchmaster_nfs_server::users::Users;
+use benchmaster_nfs_server::{Server, ServerConfig, ServerKerberos};
 use benchmaster_record::results::{NetworkAchieved, NetworkRecord, ServiceRecord};
+use benchmaster_rpc_gss::{Acceptor, Flavor};
 use benchmaster_workload::target::{NfsTarget, Target};
 
 use super::RunError;
@@ -49,7 +51,7 @@ pub(super) struct Reached {
 struct Embedded {
     settings: ServerSettings,
     /// What protects its connections, and the certificates made for it.
-    security: (Security, Option<Certificates>),
+    security: (Protection, Option<Certificates>),
     /// Whether it can lose what is not stable.
     volatile: bool,
     export: String,
@@ -62,7 +64,7 @@ impl Embedded {
     /// Whether it is the one that a treatment wants.
     fn is_for(&self, settings: &Settings, export: &str, network: Option<usize>) -> bool {
         let same = self.settings == settings.server && self.volatile == settings.cuts_power();
-        same && self.security.0 == security(settings) && self.export == export && self.network == network
+        same && self.security.0 == protection(settings) && self.export == export && self.network == network
     }
 }
 
@@ -158,9 +160,14 @@ impl Services {
                 let mut config = config(settings, &export)?;
                 let wired = network.map(|network| self.networks.wired(network).network().server_address());
                 let address = wired.unwrap_or_else(|| config.listen.ip());
-                let certificates = Certificates::make(security(settings), address)?;
+                let protection = protection(settings);
+                let certificates = Certificates::make(protection.0, address)?;
                 config.tls = certificates.as_ref().map(Certificates::of_server);
                 config.require_tls = certificates.is_some();
+                if protection.1 != Flavor::Sys {
+                    config.security = [protection.1].into_iter().collect();
+                    config.kerberos = Some(kerberos(settings)?);
+                }
                 let server = match network.map(|network| self.networks.wired(network)) {
                     // Its threads stay in the namespace of the one that starts them.
                     Some(wired) => {
@@ -175,7 +182,7 @@ impl Services {
                 };
                 let (settings, volatile) = (settings.server.clone(), settings.cuts_power());
                 let server = Arc::new(server);
-                let security = (options.security, certificates);
+                let security = (protection, certificates);
                 self.servers.push(Embedded { settings, security, volatile, export, network, server });
                 self.servers.len() - 1
             }
@@ -208,7 +215,7 @@ impl Services {
         let (volatile, server) = (settings.cuts_power(), Arc::new(server));
         self.lab = Some(Embedded {
             settings: settings.server.clone(),
-            security: (Security::None, None),
+            security: ((Security::None, Flavor::Sys), None),
             volatile,
             export,
             network: None,
@@ -314,10 +321,20 @@ fn config(settings: &Settings, export: &str) -> Result<ServerConfig, RunError> {
     Ok(ServerConfig { volatile: settings.cuts_power(), ..config })
 }
 
-/// What protects the connections to the embedded server of a treatment.
-fn security(settings: &Settings) -> Security {
+/// What protects connections, and what protects calls.
+type Protection = (Security, Flavor);
+
+/// What protects what is said to the embedded server of a treatment.
+fn protection(settings: &Settings) -> Protection {
     let options = settings.target.mount_options("127.0.0.1").ok().flatten();
-    options.map_or(Security::None, |options| options.security)
+    options.map_or((Security::None, Flavor::Sys), |options| (options.security, options.sec))
+}
+
+/// The embedded server's keys, and who its users are.
+fn kerberos(settings: &Settings) -> Result<ServerKerberos, RunError> {
+    let acceptor = Acceptor::new(settings.server.keytab.as_deref())?;
+    let users = settings.server.map.as_deref().map(Users::read).transpose()?;
+    Ok(ServerKerberos { mechanism: Arc::new(acceptor), users: users.unwrap_or_default() })
 }
 
 /// The options of an export; those of the embedded server with its address, but not yet its port.

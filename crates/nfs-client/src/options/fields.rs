@@ -197,9 +197,6 @@ pub(super) fn security(options: &MountOptions) -> String {
     name_of(&SECURITIES, options.security)
 }
 
-/// The options of Kerberos, beside the flavour.
-pub(super) const KERBEROS: [&str; 4] = ["krb5_keytab", "krb5_cache", "krb5_principal", "krb5_server"];
-
 /// The options of [`Paging`].
 pub(super) const PAGING: [&str; 15] = [
     "memory",

@@ -2,6 +2,7 @@
 
 use crate::file::Reader;
 use benchmaster_nfs_client::options::{MountOptions, Security};
+use benchmaster_rpc_gss::Flavor;
 
 use crate::settings::{CERTIFICATES, SCRATCH, SERVER, ServerKind, Settings, TargetKind};
 
@@ -118,6 +119,16 @@ fn certificates(reader: &mut Reader<'_>, settings: &Settings, options: &MountOpt
     }
 }
 
+/// The embedded server needs keys for Kerberos, and makes none.
+fn kerberos(reader: &mut Reader<'_>, settings: &Settings, options: &MountOptions) {
+    if options.sec != Flavor::Sys && settings.server.keytab.is_none() {
+        let message = format!("the embedded server has no keys for `{}`", options.sec.name());
+        let help = "name a keytab of `nfs/HOST` in `keytab` of `[server]`, and the principal in `target.krb5_server`";
+        let key = ["security", "sec"].into_iter().find(|key| settings.target.options.contains_key(key));
+        reader.error(&format!("target.{}", key.unwrap_or("url")), message, help);
+    }
+}
+
 fn export(reader: &mut Reader<'_>, settings: &Settings) {
     let (target, server) = (&settings.target, &settings.server);
     let options = match target.mount_options("127.0.0.1") {
@@ -137,8 +148,9 @@ fn export(reader: &mut Reader<'_>, settings: &Settings) {
     }
     // What serves a lab is looked at with it.
     if settings.lab.is_some() {
-        if options.is_some_and(|options| embedded && options.security != Security::None) {
-            let message = "the embedded server of a lab has no certificates";
+        let protected = |options: MountOptions| options.security != Security::None || options.sec != Flavor::Sys;
+        if options.is_some_and(|options| embedded && protected(options)) {
+            let message = "the embedded server of a lab has no certificates and no Kerberos keys";
             reader.error("target", message, "remove `security`, or `[lab]`");
         }
         return;
@@ -173,6 +185,7 @@ fn export(reader: &mut Reader<'_>, settings: &Settings) {
             }
             if let Some(options) = &options {
                 certificates(reader, settings, options);
+                kerberos(reader, settings, options);
             }
             if let Err((key, problem, help)) = server.config("/export") {
                 reader.error(&format!("server.{key}"), problem, help);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use benchmaster_nfs_server::disk::{DiskConfig, DiskError, DiskKind, DiskOrder, ExportMode};
 use benchmaster_nfs_server::inject::Rule;
@@ -60,6 +61,12 @@ pub struct ServerSettings {
     /// Behaviour on demand: rules as of `benchmaster serve --inject`.
     #[schemars(extend("examples" = [["READ delay=1ms", "WRITE drop-reply p=0.001"]]))]
     pub inject: Vec<String>,
+    /// Keytab with the embedded server's Kerberos keys, for targets whose `security` is `"krb5"`, `"krb5i"` or `"krb5p"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keytab: Option<PathBuf>,
+    /// Which users Kerberos principals are: a file with lines of PRINCIPAL UID GID[,GID...]. Others are user 65534.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub map: Option<PathBuf>,
     /// Seed of what the server draws at random.
     pub seed: u64,
     /// Address on which the embedded server listens, `"10.0.0.1"` or `"10.0.0.1:2049"`, for clients on other hosts. If
@@ -103,6 +110,8 @@ impl Default for ServerSettings {
             disk: None,
             export: server.export,
             inject: Vec::new(),
+            keytab: None,
+            map: None,
             seed: server.seed,
             listen: None,
             host: None,

@@ -244,7 +244,7 @@ static KEYS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| ["path", "url", "mount"].into_iter().chain(MountOptions::names()).collect());
 
 /// What the options of a mount mean, for the schema.
-const MEANINGS: [(&str, &str); 45] = [
+const MEANINGS: [(&str, &str); 50] = [
     ("version", "Version of NFS: `\"2\"`, `\"3\"`, `\"4.0\"`, `\"4.1\"`, `\"4.2\"`."),
     ("port", "Port of the NFS service, if not 2049."),
     ("mountport", "Port of the MOUNT service (v2 and v3), if the portmapper is not to be asked."),
@@ -305,9 +305,14 @@ const MEANINGS: [(&str, &str); 45] = [
     ("send_lock", "Whether writers and the sending of WRITEs exclude each other (Linux 2.4)."),
     (
         "security",
-        "What protects the connections: `\"sys\"` nothing, `\"tls\"` TLS (RFC 9289), `\"mtls\"` TLS in which clients show \
-         certificates, too.",
+        "What protects connections or calls: `\"sys\"` nothing, `\"tls\"` TLS (RFC 9289), `\"mtls\"` TLS in which clients show \
+         certificates, too; `\"krb5\"`, `\"krb5i\"`, `\"krb5p\"` Kerberos, with integrity, with privacy.",
     ),
+    ("sec", "Kerberos as Linux' mount spells it: `\"sys\"`, `\"krb5\"`, `\"krb5i\"`, `\"krb5p\"`."),
+    ("krb5_keytab", "File with the clients' Kerberos keys, from which they get their tickets."),
+    ("krb5_cache", "Their tickets, as `kinit` keeps them; by default those of the host."),
+    ("krb5_principal", "Principal of the clients; by default the first of the keytab, or that of the tickets."),
+    ("krb5_server", "Principal of the server; by default `nfs/` and the host of the URL."),
     ("xprtsec", "The same as Linux' mount spells it: `\"none\"`, `\"tls\"`, `\"mtls\"`."),
     (
         "tls_ca",
