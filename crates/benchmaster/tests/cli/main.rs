@@ -28,6 +28,7 @@ mod import;
 mod inputs;
 mod interrupt;
 mod kept;
+mod kerberos;
 mod killed;
 mod lab_study;
 #[path = "../support/limit.rs"]

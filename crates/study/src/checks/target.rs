@@ -148,7 +148,8 @@ fn export(reader: &mut Reader<'_>, settings: &Settings) {
     }
     // What serves a lab is looked at with it.
     if settings.lab.is_some() {
-        let protected = |options: MountOptions| options.security != Security::None || options.sec != Flavor::Sys;
+        let protected =
+            |options: MountOptions| options.security != Security::None || options.sec != Flavor::Sys;
         if options.is_some_and(|options| embedded && protected(options)) {
             let message = "the embedded server of a lab has no certificates and no Kerberos keys";
             reader.error("target", message, "remove `security`, or `[lab]`");

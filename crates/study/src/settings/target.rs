@@ -311,7 +311,10 @@ const MEANINGS: [(&str, &str); 50] = [
     ("sec", "Kerberos as Linux' mount spells it: `\"sys\"`, `\"krb5\"`, `\"krb5i\"`, `\"krb5p\"`."),
     ("krb5_keytab", "File with the clients' Kerberos keys, from which they get their tickets."),
     ("krb5_cache", "Their tickets, as `kinit` keeps them; by default those of the host."),
-    ("krb5_principal", "Principal of the clients; by default the first of the keytab, or that of the tickets."),
+    (
+        "krb5_principal",
+        "Principal of the clients; by default the first of the keytab, or that of the tickets.",
+    ),
     ("krb5_server", "Principal of the server; by default `nfs/` and the host of the URL."),
     ("xprtsec", "The same as Linux' mount spells it: `\"none\"`, `\"tls\"`, `\"mtls\"`."),
     (
