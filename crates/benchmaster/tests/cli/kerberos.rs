@@ -3,7 +3,10 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -47,6 +50,20 @@ fn a_study_with_kerberos_needs_keys_for_the_embedded_server() {
 /// The KDC that the commands of the documentation start; ends when dropped.
 struct Kdc(u32);
 
+impl Kdc {
+    /// It writes its number a moment after it has gone to the background.
+    fn of(realm: &Path) -> Self {
+        for _ in 0..1000 {
+            let number = fs::read_to_string(realm.join("kdc.pid")).ok();
+            if let Some(number) = number.and_then(|number| number.trim().parse().ok()) {
+                return Self(number);
+            }
+            sleep(Duration::from_millis(20));
+        }
+        panic!("the KDC does not say which process it is");
+    }
+}
+
 impl Drop for Kdc {
     fn drop(&mut self) {
         let _ = Command::new("kill").arg(self.0.to_string()).status();
@@ -74,7 +91,7 @@ fn the_realm_of_the_documentation_serves_commands_and_studies() {
     let made = Command::new("bash").args(["-ec", &commands]).current_dir(place.root()).output().unwrap();
     assert!(made.status.success(), "{}", transcript(&made));
     let realm = place.path("realm");
-    let _kdc = Kdc(fs::read_to_string(realm.join("kdc.pid")).unwrap().trim().parse().unwrap());
+    let _kdc = Kdc::of(&realm);
     let command = |arguments: &[&str]| {
         let mut command = place.command(arguments);
         command.current_dir(&realm).env("KRB5_CONFIG", realm.join("krb5.conf"));

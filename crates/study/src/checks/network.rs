@@ -4,6 +4,7 @@ use benchmaster_netem::interface::{LEAST_REHASH, MOST_QUEUES};
 use benchmaster_netem::link::{LEAST_BANDWIDTH, LEAST_MTU, LONGEST_DELAY, MOST_MTU};
 use benchmaster_netem::network::is_congestion_control;
 use benchmaster_nfs_client::rpc::Transport;
+use benchmaster_rpc_gss::Flavor;
 use benchmaster_units::TimeSpan;
 
 use crate::file::Reader;
@@ -57,6 +58,11 @@ pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
             }
             TargetKind::Embedded(_) if network.means == Means::Relay => {
                 by_relay(reader, settings, "`means` asks for a relay");
+            }
+            TargetKind::Embedded(_) if asks_a_kdc(settings) => {
+                let message =
+                    "clients in a network namespace do not reach the KDC, which gives them their tickets";
+                reader.error("network.means", message, "write `means = \"relay\"`");
             }
             TargetKind::Embedded(_) => {}
         }
@@ -166,4 +172,10 @@ fn by_relay(reader: &mut Reader<'_>, settings: &Settings, why: &str) {
             format!("the portmapper of `{}` cannot be asked through the emulated network", options.host);
         reader.error("network.delay", message, help);
     }
+}
+
+/// Whether clients get Kerberos tickets from keys.
+fn asks_a_kdc(settings: &Settings) -> bool {
+    let options = settings.target.mount_options("127.0.0.1").ok().flatten();
+    options.is_some_and(|options| options.sec != Flavor::Sys && options.krb5_keytab.is_some())
 }
