@@ -2,7 +2,7 @@
 
 use benchmaster_nfs_proto::record::{self, Joiner, Scan};
 use benchmaster_nfs_proto::xdr::{Decode, Decoder, Encode, Encoder};
-use benchmaster_nfs_proto::{every_message, mount, nlm, nsm, portmap, rpc, v2, v3, v4};
+use benchmaster_nfs_proto::{every_message, gss, mount, nlm, nsm, portmap, rpc, v2, v3, v4};
 
 /// A name, which is its folder in `corpus/` and its target of cargo-fuzz, and what takes the bytes.
 pub type Target = (&'static str, fn(&[u8]));

@@ -43,14 +43,10 @@ fn check(library: &Library, doing: &'static str, (major, minor): (u32, u32)) -> 
     if major & FAILURES == 0 {
         return Ok(major);
     }
-    let mut message = String::new();
-    for (code, kind) in [(major, STATUS_OF_GSS), (minor, STATUS_OF_MECHANISM)] {
-        let text = display_status(library, code, kind);
-        if !text.is_empty() && !(kind == STATUS_OF_MECHANISM && code == 0) {
-            let separator = if message.is_empty() { "" } else { ": " };
-            message = format!("{message}{separator}{text}");
-        }
-    }
+    let codes = [(major, STATUS_OF_GSS), (minor, STATUS_OF_MECHANISM)];
+    let said = codes.into_iter().filter(|(code, _)| *code != 0);
+    let said: Vec<_> = said.map(|(code, kind)| display_status(library, code, kind)).collect();
+    let message = said.join(": ");
     Err(GssError::Refused { doing, message, major, minor })
 }
 

@@ -252,7 +252,7 @@ fn protected_reply(
     call: &Call<'_>,
     results: impl FnOnce(&mut Decoder<'_>) -> Result<usize, XdrError>,
 ) -> Result<usize, Reply> {
-    let mut unprotected = d.clone();
+    let mut unprotected = *d;
     match protected.reply(counters, d, results) {
         Ok(rest) => Ok(rest),
         Err(Denied::Bad(error)) => Err(Reply::Bad(error)),
