@@ -327,7 +327,7 @@ impl Given<'_> {
     /// A path that the URL can be written with.
     fn path(&self) -> Result<String, OptionError> {
         if self.value.is_empty() || self.value.contains(['&', ',', '#']) {
-            return Err(self.wrong("a path or name, without `&`, `,` and `#`".into()));
+            return Err(self.wrong("a path of a file, without `&`, `,` and `#`".into()));
         }
         Ok(self.value.to_owned())
     }
