@@ -131,6 +131,12 @@ mutants! {
     GuardIgnored = "server, v3: SETATTR does not look at its guard",
     AnybodySetsModes = "server: anybody sets the mode of a file",
     RightsUnchecked = "server: directories are searched and changed without rights",
+    AclUnchecked = "server, v4: access control lists are kept and do not count",
+    LastEntryDecides = "server, v4: of an access control list the last entry decides",
+    ModeLeavesAcl = "server, v4: a new mode leaves the access control list as it is",
+    AclNotInherited = "server, v4: new files inherit no access control list",
+    InheritanceGoesOn = "server, v4: entries that are not to be passed on are inherited below",
+    FileEntriesBindDirectories = "server, v4: entries for new files count for new directories, too",
 }
 
 #[cfg(debug_assertions)]

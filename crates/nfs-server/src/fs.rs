@@ -15,6 +15,7 @@ use hashbrown::DefaultHashBuilder;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+mod acl;
 mod attributes;
 mod data;
 mod directory;
@@ -37,6 +38,7 @@ mod xattr;
 #[cfg(test)]
 mod tests;
 
+pub use acl::{ACES_MAX, Ace, Acl, Who};
 pub use page::PageSlice;
 pub use trouble::Trouble;
 pub use types::*;

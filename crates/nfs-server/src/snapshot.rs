@@ -16,7 +16,7 @@ use crate::fs::{FileSystem, ImageError, Time, image};
 use crate::wal::{self, LogError, frame};
 
 const MAGIC: [u8; 8] = *b"bmnfsdat";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Magic and version.
 const HEADER: u64 = 12;
 /// CRC-32 of what comes between.

@@ -37,6 +37,8 @@ words! {
         Names = "names",
         /// Attributes and access rights.
         Attributes = "attributes",
+        /// Access control lists.
+        Acl = "acl",
         /// Listing directories.
         Readdir = "readdir",
         /// Reading and writing.

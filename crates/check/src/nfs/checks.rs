@@ -41,6 +41,7 @@ macro_rules! checks {
     (@text $number:literal) => { crate::Text::Rfc($number) };
 }
 
+mod acl4;
 mod attributes3;
 mod attributes4;
 mod compound4;
@@ -75,6 +76,7 @@ pub(super) const ALL: &[&[Check<Trial>]] = &[
     v2::IO,
     names4::LIST,
     attributes4::LIST,
+    acl4::LIST,
     io4::LIST,
     open4::LIST,
     stateid4::LIST,

@@ -2,7 +2,8 @@
 //! RFC 8276, RFC 9754).
 
 use super::{
-    Bitmap4, Fattr4, Fh4, Fsid4, Ftype4, Nfsace4, Nfsstat4, Nfstime4, Pathname4, Settime4, Specdata4, Utf8,
+    Bitmap4, Fattr4, Fh4, Fsid4, Ftype4, Nfsace4, Nfsacl41, Nfsstat4, Nfstime4, Pathname4, Settime4,
+    Specdata4, Utf8,
 };
 use crate::xdr::{Decoder, Encode, Encoder, List, XdrError};
 
@@ -229,6 +230,8 @@ attributes! {
     54 TIME_MODIFY_SET time_modify_set: Settime4;
     /// File number of the directory that is mounted on.
     55 MOUNTED_ON_FILEID mounted_on_fileid: u64;
+    /// Allowing and denying entries, with flags of the whole.
+    58 DACL dacl: Nfsacl41<'a>;
     /// Sets some bits of the mode.
     74 MODE_SET_MASKED mode_set_masked: ModeMasked4;
     /// Attributes that an exclusive create may set.

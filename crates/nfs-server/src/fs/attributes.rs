@@ -1,8 +1,10 @@
 //! Attributes: reading, setting (chmod(2), chown(2), utimensat(2), truncate(2)), and the time of last access.
 
+use std::sync::Arc;
+
 use super::data::SIZE_MAX;
 use super::inode::{Inode, SET_GROUP};
-use super::{Attr, Changed, FileSystem, FsError, Node, SetAttr, SetTime, Time, access, permits};
+use super::{Acl, Attr, Changed, FileSystem, FsError, Node, SetAttr, SetTime, Time, access, permits};
 use crate::cred::Credentials;
 use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
@@ -38,13 +40,24 @@ impl FileSystem {
         may_set(&inode, &before, who, set, size_checked)?;
         self.may_change()?;
         if *set != SetAttr::default() {
+            let acl = next_acl(&inode, set);
+            let cost = |acl: Option<&Arc<Acl>>| acl.map_or(0, |acl| acl.cost());
+            if let Some(acl) = &acl {
+                let (old, new) = (cost(inode.acl()), cost(acl.as_ref()));
+                self.space.data.take(new.saturating_sub(old))?;
+                self.space.data.give_back(old.saturating_sub(new));
+            }
             self.apply(&mut inode, who, set, now);
+            if let Some(acl) = acl {
+                inode.set_acl(acl);
+            }
             if let Some(size) = set.size {
                 self.after_resize(file, size);
             }
             self.log(room, |record| {
                 record.attributes(file.ino, &inode);
                 record.verifier(file.ino, &inode);
+                record.acl(file.ino, &inode);
             });
         }
         Ok(Changed { before, after: inode.attr(file.ino) })
@@ -70,7 +83,7 @@ impl FileSystem {
             inode.gid = set.gid.unwrap_or(inode.gid);
             inode.drop_for_owner();
         }
-        if let Some(mode) = set.mode {
+        if let Some(mode) = next_mode(inode.mode_bits(), set) {
             // chmod(2): only members of the group may hand its rights over.
             let keep = if who.uid == 0 || who.in_group(inode.gid) { 0o7777 } else { 0o7777 & !SET_GROUP };
             inode.set_mode(mode & keep);
@@ -186,14 +199,19 @@ fn may_set(
 ) -> Result<(), FsError> {
     let owner = who.uid == 0 || who.uid == attr.uid;
     let exact = |time| matches!(time, Some(SetTime::To(_)));
-    if (set.mode.is_some() || set.birth.is_some() || exact(set.atime) || exact(set.mtime))
-        && !owner
+    let rights = [
+        (set.mode.is_some() || set.acl.is_some(), access::SET_ACL),
+        (set.birth.is_some() || exact(set.atime) || exact(set.mtime), access::SET_TIMES),
+    ];
+    if !owner
+        && rights.iter().any(|(sets, right)| *sets && !permits(attr, who, *right))
         && !is_broken(Mutant::AnybodySetsModes)
     {
         return Err(FsError::NotOwner);
     }
     may_chown(attr, who, set)?;
-    if (set.atime.is_some() || set.mtime.is_some()) && !owner && !permits(attr, who, access::WRITE) {
+    let may_touch = owner || permits(attr, who, access::WRITE) || permits(attr, who, access::SET_TIMES);
+    if (set.atime.is_some() || set.mtime.is_some()) && !may_touch {
         return Err(FsError::Access);
     }
     if let Some(size) = set.size {
@@ -208,10 +226,30 @@ fn may_set(
     Ok(())
 }
 
-/// chown(2): only user 0 gives files away; the owner may choose among their own groups.
+/// Permission bits after `set`, if it concerns them: with both, the list comes after the mode (RFC 8881 §6.4.1.3).
+pub(super) fn next_mode(mode: u32, set: &SetAttr) -> Option<u32> {
+    match &set.acl {
+        Some(acl) => Some(set.mode.unwrap_or(mode) & !0o777 | acl.mode()),
+        None => set.mode,
+    }
+}
+
+/// The access control list after `set`, if it concerns it.
+fn next_acl(inode: &Inode, set: &SetAttr) -> Option<Option<Arc<Acl>>> {
+    let directory = inode.is_directory();
+    match (&set.acl, set.mode, inode.acl()) {
+        (Some(acl), ..) => Some(acl.kept(directory)),
+        (None, Some(mode), Some(acl)) => Some(Some(Arc::new(acl.with_mode(mode, directory)))),
+        _ => None,
+    }
+}
+
+/// chown(2): only user 0 gives files away; the owner may choose among their own groups, and whom a list lets become the owner
+/// may.
 pub(super) fn may_chown(attr: &Attr, who: &Credentials, set: &SetAttr) -> Result<(), FsError> {
-    let owner = who.uid == attr.uid;
-    let uid = set.uid.is_none_or(|uid| owner && uid == attr.uid);
+    let takes = || permits(attr, who, access::TAKE);
+    let owner = who.uid == attr.uid || (set.uid.is_some() || set.gid.is_some()) && takes();
+    let uid = set.uid.is_none_or(|uid| owner && (uid == attr.uid || uid == who.uid));
     let gid = set.gid.is_none_or(|gid| owner && (gid == attr.gid || who.in_group(gid)));
     if who.uid == 0 || (uid && gid) { Ok(()) } else { Err(FsError::NotOwner) }
 }

@@ -1,5 +1,9 @@
 //! What few files have.
 
+use std::sync::Arc;
+
+use super::Acl;
+
 /// What an attribute counts beside name and value.
 const OVERHEAD: u64 = 64;
 
@@ -8,6 +12,8 @@ const OVERHEAD: u64 = 64;
 pub(super) struct Extra {
     /// Verifier of exclusive creation.
     pub(super) verifier: Option<u64>,
+    /// Access control list, where it says more than the mode.
+    pub(super) acl: Option<Arc<Acl>>,
     /// By ascending cookie.
     pub(super) xattrs: Vec<Xattr>,
     pub(super) last_cookie: u64,
@@ -29,6 +35,7 @@ impl Xattr {
 impl Extra {
     /// Bytes that count against the limit of the file system.
     pub(super) fn cost(&self) -> u64 {
-        self.xattrs.iter().map(|it| Xattr::cost(&it.name, &it.value)).sum()
+        let acl = self.acl.as_ref().map_or(0, |acl| acl.cost());
+        acl + self.xattrs.iter().map(|it| Xattr::cost(&it.name, &it.value)).sum::<u64>()
     }
 }

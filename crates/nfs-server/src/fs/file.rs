@@ -261,7 +261,7 @@ impl FileSystem {
             inode.drop_privileges(who);
             inode.data_changed(self.clock, now);
         }
-        let after = if is_broken(Mutant::SizeOfBefore) { before } else { inode.attr(file.ino) };
+        let after = if is_broken(Mutant::SizeOfBefore) { before.clone() } else { inode.attr(file.ino) };
         Ok(Changed { before, after })
     }
 }

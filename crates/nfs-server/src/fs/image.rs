@@ -4,6 +4,7 @@
 //! without a name are not: whoever had them open is gone when this is read.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use super::data::{Data, SIZE_MAX};
 use super::directory::Directory;
@@ -12,7 +13,9 @@ use super::inode::{Body, Inode, Stamp};
 use super::namespace::check_name;
 use super::page::{self, PAGE, PAGE_U64, Page};
 use super::types::CAPACITY;
-use super::{FileSystem, FsConfig, Kind, NAME_MAX, Node, PATH_MAX, Time, XATTR_SIZE_MAX};
+use super::{
+    ACES_MAX, Ace, Acl, FileSystem, FsConfig, Kind, NAME_MAX, Node, PATH_MAX, Time, Who, XATTR_SIZE_MAX,
+};
 
 const FREE: u8 = 0;
 pub(super) const REGULAR: u8 = 1;
@@ -226,6 +229,7 @@ pub(super) fn save_extra(out: &mut dyn Write, extra: Option<&Extra>) -> io::Resu
     let Some(extra) = extra else { return out.write_all(&[0]) };
     out.write_all(&[1, u8::from(extra.verifier.is_some())])?;
     put_u64(out, extra.verifier.unwrap_or_default())?;
+    save_acl(out, extra.acl.as_deref())?;
     put_u64(out, extra.last_cookie)?;
     put_u32(out, extra.xattrs.len() as u32)?;
     for xattr in &extra.xattrs {
@@ -242,7 +246,8 @@ pub(super) fn load_extra(input: &mut dyn Read) -> Result<Option<Box<Extra>>, Ima
     }
     let verified = get_u8(input)? != 0;
     let verifier = Some(get_u64(input)?).filter(|_| verified);
-    let mut extra = Extra { verifier, last_cookie: get_u64(input)?, xattrs: Vec::new() };
+    let acl = load_acl(input)?;
+    let mut extra = Extra { verifier, acl, last_cookie: get_u64(input)?, xattrs: Vec::new() };
     let mut last = 0;
     for _ in 0..get_u32(input)? {
         let cookie = get_u64(input)?;
@@ -253,6 +258,56 @@ pub(super) fn load_extra(input: &mut dyn Read) -> Result<Option<Box<Extra>>, Ima
         extra.xattrs.push(Xattr { cookie, name, value });
     }
     Ok(Some(Box::new(extra)))
+}
+
+/// Most entries of a list that is kept: setting a mode splits those that are both effective and inherited, and adds five.
+const ACES_KEPT: usize = 2 * ACES_MAX + 5;
+/// Bytes of an entry.
+const ACE: u64 = 13;
+/// Room for the longest list.
+pub(super) const ACL_ROOM: u64 = 64 + ACE * ACES_KEPT as u64;
+
+/// Number of entries and 1, or 0 without a list; flags, entries.
+pub(super) fn save_acl(out: &mut dyn Write, acl: Option<&Acl>) -> io::Result<()> {
+    let Some(acl) = acl else { return put_u32(out, 0) };
+    put_u32(out, acl.aces.len() as u32 + 1)?;
+    put_u32(out, acl.flags)?;
+    for ace in &acl.aces {
+        let (who, number) = match ace.who {
+            Who::Owner => (0, 0),
+            Who::Group => (1, 0),
+            Who::Everyone => (2, 0),
+            Who::User(user) => (3, user),
+            Who::Members(group) => (4, group),
+        };
+        out.write_all(&[who << 1 | u8::from(ace.deny)])?;
+        for value in [ace.flags, ace.mask, number] {
+            put_u32(out, value)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn load_acl(input: &mut dyn Read) -> Result<Option<Arc<Acl>>, ImageError> {
+    let Some(len) = (get_u32(input)? as usize).checked_sub(1) else { return Ok(None) };
+    ensure(len <= ACES_KEPT, "too long an access control list")?;
+    let flags = get_u32(input)?;
+    let aces: Result<Box<[Ace]>, ImageError> = (0..len).map(|_| load_ace(input)).collect();
+    Ok(Some(Arc::new(Acl { flags, aces: aces? })))
+}
+
+fn load_ace(input: &mut dyn Read) -> Result<Ace, ImageError> {
+    let kind = get_u8(input)?;
+    let [flags, mask, number] = [get_u32(input)?, get_u32(input)?, get_u32(input)?];
+    let who = match kind >> 1 {
+        0 => Who::Owner,
+        1 => Who::Group,
+        2 => Who::Everyone,
+        3 => Who::User(number),
+        4 => Who::Members(number),
+        _ => return Err(ImageError::Content("an access control entry for an unknown kind of user")),
+    };
+    Ok(Ace { deny: kind & 1 != 0, flags, mask, who })
 }
 
 fn save_data(out: &mut dyn Write, data: &Data) -> io::Result<()> {

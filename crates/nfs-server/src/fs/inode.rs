@@ -1,11 +1,12 @@
 //! One file: its attributes and what it contains.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::data::Data;
 use super::directory::Directory;
 use super::extra::Extra;
-use super::{Attr, FsError, Kind, Node, Time, space};
+use super::{Acl, Attr, FsError, Kind, Node, Time, space};
 use crate::cred::Credentials;
 
 /// Mode bits that hand over rights.
@@ -139,6 +140,17 @@ impl Inode {
             ctime: self.ctime.into(),
             birth: self.birth.into(),
             change: self.change,
+            acl: self.acl().cloned(),
+        }
+    }
+
+    pub(super) fn acl(&self) -> Option<&Arc<Acl>> {
+        self.extra.as_ref().and_then(|extra| extra.acl.as_ref())
+    }
+
+    pub(super) fn set_acl(&mut self, acl: Option<Arc<Acl>>) {
+        if acl.is_some() || self.extra.is_some() {
+            self.extra.get_or_insert_default().acl = acl;
         }
     }
 

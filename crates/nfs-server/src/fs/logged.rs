@@ -28,10 +28,11 @@ const NO_NAME: u8 = 5;
 const DATA: u8 = 6;
 const HOLE: u8 = 7;
 const RESERVED: u8 = 8;
+const ACL: u8 = 9;
 
 /// Room for what a change says beside data and extended attributes: attributes of four files, two of them links of the longest
-/// kind, and two names.
-const CHANGE: u64 = 12 << 10;
+/// kind, two names, and an access control list.
+const CHANGE: u64 = (12 << 10) + image::ACL_ROOM;
 /// Room for the extended attributes of a file.
 const XATTR_ROOM: u64 = (1 << 20) + (128 << 10);
 /// Data of one record.
@@ -78,6 +79,14 @@ impl Record<'_> {
             self.tag(VERIFIER, ino);
             self.0.push(u8::from(extra.verifier.is_some()));
             sure(put_u64(self.0, extra.verifier.unwrap_or_default()));
+        }
+    }
+
+    /// The access control list that a file has, or has no more.
+    pub(super) fn acl(&mut self, ino: u64, inode: &Inode) {
+        if let Some(extra) = &inode.extra {
+            self.tag(ACL, ino);
+            sure(image::save_acl(self.0, extra.acl.as_deref()));
         }
     }
 
@@ -277,6 +286,7 @@ impl FileSystem {
                     let verifier = Some(get_u64(record)?).filter(|_| verified);
                     inode.extra.get_or_insert_default().verifier = verifier;
                 }
+                ACL => inode.set_acl(image::load_acl(record)?),
                 NAME => {
                     let (cookie, node) = (get_u64(record)?, get_node(record)?);
                     let name = get_bytes(record, NAME_MAX)?;

@@ -1,6 +1,8 @@
 //! Names: looking up, making, linking, removing, listing.
 
-use super::attributes::may_chown;
+use std::sync::Arc;
+
+use super::attributes::{may_chown, next_mode};
 use super::data::{Data, SIZE_MAX};
 use super::directory::Directory;
 use super::extra::Extra;
@@ -13,8 +15,6 @@ use super::{
 use crate::cred::Credentials;
 use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 
-/// Rights that changing a directory takes.
-const CHANGE: u32 = access::WRITE | access::EXECUTE;
 /// Bits of modes that let the group execute and take its identity.
 const GROUP_BITS: u32 = 0o2010;
 
@@ -69,7 +69,8 @@ impl FileSystem {
     ) -> Result<Created, FsError> {
         let room = self.room()?;
         let mut parent = self.table.write(dir)?;
-        let before = self.may_add(&parent, who, dir, name)?;
+        let right = if matches!(new, NewFile::Directory) { access::ADD_DIRECTORY } else { access::WRITE };
+        let before = self.may_add(&parent, who, dir, name, right)?;
         let body = body(new, dir)?;
         self.may_change()?;
         if self.fails(Trouble::Full) {
@@ -81,10 +82,17 @@ impl FileSystem {
         let attr = self.first_attr(who, &before, &body, set)?;
         let text = if let Body::Symlink(target) = &body { &target[..] } else { b"" };
         let cost = space::of_file(text) + space::of_name(name);
-        self.space.names.take(cost)?;
-        let allocated = self.table.allocate();
+        let acl_cost = attr.acl.as_ref().map_or(0, |acl| acl.cost());
+        self.space.data.take(acl_cost)?;
+        let allocated = self.space.names.take(cost).and_then(|()| {
+            let allocated = self.table.allocate();
+            if allocated.is_err() {
+                self.space.names.give_back(cost);
+            }
+            allocated
+        });
         if allocated.is_err() {
-            self.space.names.give_back(cost);
+            self.space.data.give_back(acl_cost);
         }
         let (node, mut inode) = allocated?;
         let directory = matches!(body, Body::Directory(_));
@@ -100,7 +108,8 @@ impl FileSystem {
             ctime: time,
             birth: time,
             body,
-            extra: verifier.map(|_| Box::new(Extra { verifier, ..Extra::default() })),
+            extra: (verifier.is_some() || attr.acl.is_some())
+                .then(|| Box::new(Extra { verifier, acl: attr.acl, ..Extra::default() })),
             generation: node.generation,
             ..Inode::free()
         };
@@ -116,6 +125,7 @@ impl FileSystem {
         self.log(room, |record| {
             record.attributes(node.ino, &inode);
             record.verifier(node.ino, &inode);
+            record.acl(node.ino, &inode);
             record.attributes(dir.ino, &parent);
             record.name(dir.ino, cookie, name, node);
         });
@@ -130,13 +140,29 @@ impl FileSystem {
             Body::Special(kind, _) => (*kind, 0o644),
             Body::Regular(_) | Body::Free => (Kind::Regular, 0o644),
         };
+        let directory = kind == Kind::Directory;
+        let no_list = set.acl.is_none() && !is_broken(Mutant::AclNotInherited);
+        let inherited =
+            dir.acl.as_ref().filter(|_| no_list).and_then(|acl| acl.inherited(directory)).map(Arc::new);
+        let umask = if inherited.is_some() { 0 } else { set.umask };
+        let asked = set.mode.map(|mode| mode & !umask);
+        let acl = match (&set.acl, inherited, asked) {
+            (Some(acl), ..) => acl.kept(directory),
+            (None, Some(acl), Some(mode)) => Some(Arc::new(acl.with_mode(mode, directory))),
+            (None, inherited, _) => inherited,
+        };
+        let mode = match (next_mode(mode, &SetAttr { mode: asked, ..set.clone() }), &acl) {
+            (None, Some(acl)) => acl.mode(),
+            (given, _) => given.unwrap_or(mode),
+        };
         let inherits = dir.mode & SET_GROUP != 0;
         let mut attr = Attr {
             kind,
-            mode: set.mode.unwrap_or(mode) & 0o7777,
+            mode: mode & 0o7777,
             uid: who.uid,
             gid: if inherits { dir.gid } else { who.gid },
-            ..*dir
+            acl,
+            ..dir.clone()
         };
         may_chown(&attr, who, set)?;
         attr.uid = set.uid.unwrap_or(attr.uid);
@@ -175,7 +201,7 @@ impl FileSystem {
         if target.is_directory() {
             return Err(FsError::IsDirectory);
         }
-        let before = self.may_add(parent, who, dir, name)?;
+        let before = self.may_add(parent, who, dir, name, access::WRITE)?;
         if target.nlink == 0 {
             return Err(FsError::NotFound);
         }
@@ -346,6 +372,7 @@ impl FileSystem {
         who: &Credentials,
         dir: Node,
         name: &[u8],
+        right: u32,
     ) -> Result<Attr, FsError> {
         let entries = parent.directory()?;
         let attr = parent.attr(dir.ino);
@@ -354,7 +381,7 @@ impl FileSystem {
         if entries.find(&self.hasher, name).is_some() {
             return Err(FsError::Exists);
         }
-        may_change(&attr, who)?;
+        may_change(&attr, who, right)?;
         Ok(attr)
     }
 
@@ -417,15 +444,19 @@ pub(super) fn need(attr: &Attr, who: &Credentials, wanted: u32) -> Result<(), Fs
     if may { Ok(()) } else { Err(FsError::Access) }
 }
 
-/// Whether `who` may add names to a directory, which must not be removed itself.
-pub(super) fn may_change(dir: &Attr, who: &Credentials) -> Result<(), FsError> {
-    need(dir, who, CHANGE)?;
+/// Whether `who` may add names (`right`) to a directory, which must not be removed itself.
+pub(super) fn may_change(dir: &Attr, who: &Credentials, right: u32) -> Result<(), FsError> {
+    need(dir, who, right | access::EXECUTE)?;
     if dir.nlink == 0 { Err(FsError::NotFound) } else { Ok(()) }
 }
 
-/// Whether `who` may take the name of `file` out of `dir`: in a sticky directory only the owner of either.
+/// Whether `who` may take the name of `file` out of `dir`: by a right to the one or the other (RFC 8881 §6.2.1.3.2), and in a
+/// sticky directory only the owner of either.
 pub(super) fn may_remove(dir: &Attr, who: &Credentials, file: &Attr) -> Result<(), FsError> {
-    need(dir, who, CHANGE)?;
+    need(dir, who, access::EXECUTE)?;
+    if file.acl.is_none() || !permits(file, who, access::REMOVE) {
+        need(dir, who, access::REMOVE_ENTRY)?;
+    }
     if dir.mode & STICKY != 0 && who.uid != 0 && who.uid != dir.uid && who.uid != file.uid {
         return Err(FsError::NotOwner);
     }

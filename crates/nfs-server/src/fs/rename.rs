@@ -113,17 +113,18 @@ impl FileSystem {
         let directory = guards[file_at].is_directory();
 
         if replaced == Some(file) {
-            let same = Changed { before: from_before, after: from_before };
+            let same = Changed { before: from_before.clone(), after: from_before };
             return Ok(Some(Renamed {
                 from: same,
-                to: Changed { before: to_before, after: to_before },
+                to: Changed { before: to_before.clone(), after: to_before },
                 replaced: None,
             }));
         }
 
         // Checks, as removal of the old name, removal or addition of the new one.
         may_remove(&from_before, who, &moved)?;
-        may_change(&to_before, who)?;
+        let right = if directory { access::ADD_DIRECTORY } else { access::WRITE };
+        may_change(&to_before, who, right)?;
         if let Some(other) = other {
             let inode = &guards[place(other)?];
             may_remove(&to_before, who, &inode.attr(other.ino))?;
@@ -186,7 +187,7 @@ impl FileSystem {
         let renamed = Renamed {
             from: Changed { before: from_before, after: attrs(from, from_at, &guards) },
             to: Changed { before: to_before, after: attrs(to, to_at, &guards) },
-            replaced: gone.map(|(_, attr)| attr),
+            replaced: gone.as_ref().map(|(_, attr)| attr.clone()),
         };
         if let Some((at, attr)) = gone {
             let inode = guards.swap_remove(at);

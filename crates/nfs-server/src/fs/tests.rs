@@ -110,7 +110,7 @@ fn kinds_are_told_apart() {
     {
         assert_eq!(fs.read(node, 0, 1, &mut out, at(4)).err(), Some(error));
         assert_eq!(fs.write(&root, node, 0, b"x", at(4)).err(), Some(error));
-        let size = SetAttr { size: Some(0), ..set };
+        let size = SetAttr { size: Some(0), ..set.clone() };
         assert_eq!(fs.set_attr(&root, node, &size, None, true, at(4)).err(), Some(error));
     }
     let mut content = Vec::new();

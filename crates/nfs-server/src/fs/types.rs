@@ -1,5 +1,10 @@
 //! What a file system says about its files.
 
+use std::sync::Arc;
+
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
+
+use super::Acl;
 use crate::cred::Credentials;
 
 /// Inode numbers there can be.
@@ -58,7 +63,7 @@ pub enum Kind {
 }
 
 /// Attributes of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attr {
     /// Which file.
     pub node: Node,
@@ -88,6 +93,8 @@ pub struct Attr {
     pub birth: Time,
     /// Grows with every change of data or attributes.
     pub change: u64,
+    /// Access control list, where it says more than the mode.
+    pub acl: Option<Arc<Acl>>,
 }
 
 /// A time to be set.
@@ -100,10 +107,14 @@ pub enum SetTime {
 }
 
 /// Attributes to be set; `None` leaves as is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SetAttr {
-    /// Permission bits (07777).
+    /// Permission bits (07777). Setting them changes an access control list that is there.
     pub mode: Option<u32>,
+    /// Bits that the mode of a new file does not get, unless it inherits an access control list (RFC 8275 §4.2).
+    pub umask: u32,
+    /// Access control list; the nine permission bits follow it, whatever `mode` says.
+    pub acl: Option<Arc<Acl>>,
     /// User id of the owner.
     pub uid: Option<u32>,
     /// Owning group.
@@ -119,7 +130,7 @@ pub struct SetAttr {
 }
 
 /// A change of one file: attributes just before and just after.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
     /// Before.
     pub before: Attr,
@@ -141,7 +152,7 @@ pub enum NewFile<'a> {
 }
 
 /// What [`super::FileSystem::create`] did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created {
     /// Attributes of the new file.
     pub attr: Attr,
@@ -150,7 +161,7 @@ pub struct Created {
 }
 
 /// What [`super::FileSystem::link`] did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Linked {
     /// The file, with one more link.
     pub attr: Attr,
@@ -170,7 +181,7 @@ pub enum RemoveKind {
 }
 
 /// What [`super::FileSystem::remove`] did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
     /// The file, after; `nlink` 0 when this was its last name.
     pub attr: Attr,
@@ -179,7 +190,7 @@ pub struct Removed {
 }
 
 /// What [`super::FileSystem::rename`] did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renamed {
     /// Directory of the old name.
     pub from: Changed,
@@ -190,7 +201,7 @@ pub struct Renamed {
 }
 
 /// Outcome of a read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadInfo {
     /// Number of bytes read.
     pub len: u32,
@@ -201,7 +212,7 @@ pub struct ReadInfo {
 }
 
 /// An entry of a directory.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct DirEntry<'a> {
     /// Name of the entry.
     pub name: &'a [u8],
@@ -249,6 +260,8 @@ pub enum XattrSet {
 }
 
 /// Rights asked for, as bits of [`permits`].
+///
+/// Those after [`access::EXECUTE`] differ from writing only where there is an access control list.
 pub mod access {
     /// Read data or list a directory.
     pub const READ: u32 = 4;
@@ -256,13 +269,29 @@ pub mod access {
     pub const WRITE: u32 = 2;
     /// Execute, or search a directory.
     pub const EXECUTE: u32 = 1;
+    /// Add a directory to a directory.
+    pub const ADD_DIRECTORY: u32 = 8;
+    /// Remove entries of a directory.
+    pub const REMOVE_ENTRY: u32 = 16;
+    /// Remove the file, wherever it is: by a list only.
+    pub const REMOVE: u32 = 32;
+    /// Set any times: by a list only, else the owner's right.
+    pub const SET_TIMES: u32 = 64;
+    /// Set mode and list: by a list only, else the owner's right.
+    pub const SET_ACL: u32 = 128;
+    /// Become the owner: by a list only.
+    pub const TAKE: u32 = 256;
 }
 
-/// Whether mode bits give `who` all of `wanted` (bits of [`access`]): the rules of POSIX; user 0 may everything, but
-/// execute only what someone may execute.
+/// Whether `who` has all of `wanted` (bits of [`access`]) by the access control list or, without one, by the rules of POSIX for
+/// mode bits. User 0 may everything, but execute only what someone may execute.
 pub fn permits(attr: &Attr, who: &Credentials, wanted: u32) -> bool {
     if who.uid == 0 {
-        return wanted & access::EXECUTE == 0 || attr.kind == Kind::Directory || attr.mode & 0o111 != 0;
+        let executable = || attr.mode & 0o111 != 0 || attr.acl.as_ref().is_some_and(|acl| acl.lets_execute());
+        return wanted & access::EXECUTE == 0 || attr.kind == Kind::Directory || executable();
+    }
+    if let Some(acl) = attr.acl.as_ref().filter(|_| !is_broken(Mutant::AclUnchecked)) {
+        return acl.permits(who, attr.uid, attr.gid, wanted);
     }
     let shift = if who.uid == attr.uid {
         6
@@ -271,7 +300,9 @@ pub fn permits(attr: &Attr, who: &Credentials, wanted: u32) -> bool {
     } else {
         0
     };
-    attr.mode >> shift & wanted == wanted
+    let writes = if wanted & (access::ADD_DIRECTORY | access::REMOVE_ENTRY) == 0 { 0 } else { access::WRITE };
+    let wanted = wanted & !(access::ADD_DIRECTORY | access::REMOVE_ENTRY) | writes;
+    attr.mode >> shift & 7 & wanted == wanted
 }
 
 /// Why the file system refuses.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::ExportConfig;
 use crate::cred::Credentials;
-use crate::fs::{FsError, NewFile, Node, RemoveKind, SeekKind, SetAttr, XattrSet};
+use crate::fs::{Ace, Acl, FsError, NewFile, Node, RemoveKind, SeekKind, SetAttr, Who, XattrSet};
 use crate::handle::FileId;
 
 fn at(seconds: i64) -> Time {
@@ -90,9 +90,14 @@ fn fill(exports: &Exports) -> FileId {
         uid: Some(1000),
         gid: Some(0xffff_fffe),
         birth: Some(Time { seconds: -5, nanos: 999_999_999 }),
-        ..any
+        ..SetAttr::default()
     };
     fs.set_attr(&root, sparse, &set, None, false, at(12)).unwrap();
+    let passed_on = Ace { deny: true, flags: 3, mask: 7, who: Who::Members(100) };
+    let named = Ace { deny: false, flags: 0, mask: 1, who: Who::User(1000) };
+    let acl = Some(Acl { flags: 1, aces: [passed_on, named].into() }.into());
+    fs.set_attr(&root, deep, &SetAttr { acl, ..SetAttr::default() }, None, false, at(12)).unwrap();
+    make(deep, b"heir", NewFile::Directory);
     let open = make(top, b"open", NewFile::Regular);
     fs.write(&root, open, 0, b"content", at(13)).unwrap();
     fs.hold(open).unwrap();

@@ -113,5 +113,6 @@ pub(super) fn set_attr(sattr: &Sattr) -> SetAttr {
         atime,
         mtime,
         birth: None,
+        ..SetAttr::default()
     }
 }

@@ -56,7 +56,10 @@ fn allowed(attr: &Attr, read_only: bool, permitted: impl Fn(u32) -> bool) -> u32
         allowed |= if directory { bits::LOOKUP } else { bits::EXECUTE };
     }
     if !read_only && permitted(rights::WRITE) {
-        allowed |= bits::MODIFY | bits::EXTEND | if directory { bits::DELETE } else { 0 };
+        allowed |= bits::MODIFY | bits::EXTEND;
+    }
+    if !read_only && directory && permitted(rights::REMOVE_ENTRY) {
+        allowed |= bits::DELETE;
     }
     allowed
 }

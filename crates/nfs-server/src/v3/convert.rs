@@ -93,6 +93,7 @@ pub(super) fn set_attr(sattr: &Sattr3) -> Result<SetAttr, Nfsstat3> {
         atime: set_time(sattr.atime)?,
         mtime: set_time(sattr.mtime)?,
         birth: None,
+        ..SetAttr::default()
     })
 }
 

@@ -82,7 +82,7 @@ fn list(
         fs.read_dir(call.who, node, after, plus, call.now.wall, &mut |entry| {
             // A mount point is another file than what is mounted there: LOOKUP tells.
             let id = FileId::new(dir.export, entry.node);
-            let attr = entry.attr.filter(|_| exports.cross(dir.export, entry.node) == id);
+            let attr = entry.attr.as_ref().filter(|_| exports.cross(dir.export, entry.node) == id);
             // The holder of a write delegation may know better: GETATTR recalls it.
             let more = attr
                 .map(|attr| More::new(instance, id, (!held.contains(&id)).then(|| fattr(dir.export, &attr))));

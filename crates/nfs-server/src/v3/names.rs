@@ -9,7 +9,7 @@ use benchmaster_nfs_proto::v3::{
 
 use super::convert::{fattr, no_directory, set_attr, wcc};
 use crate::call::Call;
-use crate::fs::{Attr, Kind, NewFile, RemoveKind, SetAttr};
+use crate::fs::{Acl, Attr, Kind, NewFile, RemoveKind, SetAttr};
 use crate::handle::FileId;
 use crate::stateless::is_dot;
 
@@ -31,7 +31,7 @@ pub(super) fn create(call: &mut Call<'_>, args: CreateArgs<'_>) -> Result<(), Nf
             let set = set_attr(&sattr)?;
             match make(call, dir, name, NewFile::Regular, &set, None) {
                 Err(Nfsstat3::EXIST) => {
-                    let empty = SetAttr { size: Some(0), ..set };
+                    let empty = SetAttr { size: Some(0), ..set.clone() };
                     let set = if is_broken(Mutant::UncheckedTruncates) { empty } else { set };
                     let attr = call.reuse(dir, name, &set)?;
                     existing_ok(call, dir, &attr)
@@ -41,7 +41,7 @@ pub(super) fn create(call: &mut Call<'_>, args: CreateArgs<'_>) -> Result<(), Nf
         }
         CreateHow::Exclusive(verifier) => {
             // SETATTR is to follow; until then only the owner has access.
-            let set = SetAttr { mode: Some(0), ..SetAttr::default() };
+            let set = SetAttr { acl: Some(Acl::of_mode(0, false).into()), ..SetAttr::default() };
             match make(call, dir, name, NewFile::Regular, &set, Some(verifier)) {
                 Err(Nfsstat3::EXIST) => repeated(call, dir, name, verifier),
                 result => result,

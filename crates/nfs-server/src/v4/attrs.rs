@@ -53,6 +53,7 @@ const SETTABLE: Bitmap4 = Bitmap4::of(&[
     fattr4::TIME_ACCESS_SET,
     fattr4::TIME_CREATE,
     fattr4::TIME_MODIFY_SET,
+    fattr4::DACL,
     fattr4::MODE_SET_MASKED,
     fattr4::MODE_UMASK,
     fattr4::TIME_DELEG_ACCESS,
@@ -169,7 +170,8 @@ impl<'a> View<'a> {
             }
             fattr4::LEASE_TIME => e.put(&u32::try_from(config.lease.as_secs()).unwrap_or(u32::MAX)),
             fattr4::RDATTR_ERROR => e.put(&Nfsstat4::OK),
-            fattr4::ACL => acl::put(e, attr.mode, attr.kind == Kind::Directory),
+            fattr4::ACL => acl::put(e, attr),
+            fattr4::DACL => acl::put_dacl(e, attr),
             fattr4::ACLSUPPORT => e.put(&(ACL_SUPPORT_ALLOW | ACL_SUPPORT_DENY)),
             fattr4::LINK_SUPPORT
             | fattr4::SYMLINK_SUPPORT
@@ -254,7 +256,7 @@ fn time(time: Time) -> Nfstime4 {
 }
 
 /// Users and groups are their numbers in decimal (RFC 7530 §5.9): AUTH_SYS knows no names.
-fn put_number(e: &mut Encoder, number: u32) {
+pub(super) fn put_number(e: &mut Encoder, number: u32) {
     let mut digits = [0; 10];
     let mut at = digits.len();
     let mut rest = number;
@@ -274,6 +276,8 @@ fn put_number(e: &mut Encoder, number: u32) {
 pub(crate) enum Purpose {
     /// A new regular file (OPEN).
     NewFile,
+    /// A new directory (CREATE).
+    NewDirectory,
     /// Another new object (CREATE).
     NewObject,
     /// A new symbolic link (CREATE): the umask leaves its mode alone, as POSIX has it for symlink().
@@ -282,6 +286,8 @@ pub(crate) enum Purpose {
     Existing {
         /// Its mode, to which MODE_SET_MASKED applies.
         mode: u32,
+        /// Whether it is a directory.
+        directory: bool,
     },
 }
 
@@ -306,15 +312,15 @@ pub(crate) fn to_set(attrs: &Fattr4<'_>, minor: u32, purpose: Purpose) -> Result
     }
     let given = Attributes::decode(attrs).map_err(AttrError::status)?;
     let existing = matches!(purpose, Purpose::Existing { .. });
-    if given.size.is_some() && matches!(purpose, Purpose::NewObject | Purpose::NewLink)
-        || attrs.attrmask.intersects(&DELEGATED_TIMES) && !existing
-    {
+    let others = matches!(purpose, Purpose::NewDirectory | Purpose::NewObject | Purpose::NewLink);
+    if given.size.is_some() && others || attrs.attrmask.intersects(&DELEGATED_TIMES) && !existing {
         return Err(Nfsstat4::INVAL.into());
     }
-    let before = match purpose {
-        Purpose::Existing { mode } => mode & MODE_BITS,
-        _ => 0,
+    let (before, directory) = match purpose {
+        Purpose::Existing { mode, directory } => (mode & MODE_BITS, directory),
+        _ => (0, purpose == Purpose::NewDirectory),
     };
+    let mut umask = 0;
     let mode = match (given.mode, given.mode_set_masked, given.mode_umask) {
         (None, None, None) => None,
         (Some(mode), None, None) => Some(mode),
@@ -329,7 +335,8 @@ pub(crate) fn to_set(attrs: &Fattr4<'_>, minor: u32, purpose: Purpose) -> Result
             if new.umask & !0o777 != 0 {
                 return Err(Nfsstat4::INVAL.into());
             }
-            Some(if purpose == Purpose::NewLink { new.mode } else { new.mode & !new.umask })
+            umask = if purpose == Purpose::NewLink { 0 } else { new.umask };
+            Some(new.mode)
         }
         // More than one of them (RFC 8881 §6.2.5, RFC 8275 §4.2).
         _ => return Err(Nfsstat4::INVAL.into()),
@@ -337,13 +344,17 @@ pub(crate) fn to_set(attrs: &Fattr4<'_>, minor: u32, purpose: Purpose) -> Result
     if mode.is_some_and(|mode| mode & !MODE_BITS != 0) {
         return Err(Nfsstat4::INVAL.into());
     }
-    // With both, the ACL has the last word about permissions (RFC 8881 §6.4.1.3).
-    let mode = match given.acl {
-        Some(acl) => Some(mode.unwrap_or(before) & !0o777 | acl::mode(&acl)?),
-        None => mode,
+    let acl = match (given.acl, given.dacl) {
+        (Some(acl), None) => Some(acl::of_acl(&acl, directory)?),
+        (None, Some(dacl)) => Some(acl::of_dacl(&dacl, directory)?),
+        // RFC 8881 §6.4.1.
+        (Some(_), Some(_)) => return Err(Nfsstat4::ATTRNOTSUPP.into()),
+        (None, None) => None,
     };
     Ok(SetAttr {
         mode,
+        umask,
+        acl,
         uid: given.owner.map(number).transpose()?,
         gid: given.owner_group.map(number).transpose()?,
         size: given.size,

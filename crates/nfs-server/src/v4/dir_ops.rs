@@ -34,6 +34,7 @@ pub(crate) fn create(c: &mut Compound<'_>, args: CreateArgs<'_>) -> OpResult {
     };
     let purpose = match args.objtype {
         Createtype4::Lnk(_) => Purpose::NewLink,
+        Createtype4::Dir => Purpose::NewDirectory,
         _ => Purpose::NewObject,
     };
     let set = attrs::to_set(&args.createattrs, c.minor, purpose)?;

@@ -37,11 +37,13 @@ pub(crate) fn access(c: &mut Compound<'_>, args: AccessArgs) -> OpResult {
     let may = |bits: u32, rights: u32, changes: bool| {
         if !(changes && read_only) && permits(&attr, c.who, rights) { bits } else { 0 }
     };
-    let change_entries = right::WRITE | right::EXECUTE;
     let granted = if attr.kind == Kind::Directory {
         may(ACCESS_READ, right::READ, false)
             | may(ACCESS_LOOKUP, right::EXECUTE, false)
-            | may(ACCESS_MODIFY | ACCESS_EXTEND | ACCESS_DELETE, change_entries, true)
+            | may(ACCESS_MODIFY, right::WRITE | right::REMOVE_ENTRY | right::EXECUTE, true)
+            | may(ACCESS_EXTEND, right::WRITE | right::EXECUTE, true)
+            | may(ACCESS_EXTEND, right::ADD_DIRECTORY | right::EXECUTE, true)
+            | may(ACCESS_DELETE, right::REMOVE_ENTRY | right::EXECUTE, true)
     } else {
         may(ACCESS_READ, right::READ, false)
             | may(ACCESS_EXECUTE, right::EXECUTE, false)
@@ -69,7 +71,8 @@ pub(crate) fn getattr(c: &mut Compound<'_>, args: GetattrArgs) -> OpResult {
 pub(crate) fn setattr(c: &mut Compound<'_>, args: SetattrArgs<'_>) -> OpResult {
     let file = c.file()?;
     let (_, _, attr) = c.look(file)?;
-    let set = attrs::to_set(&args.obj_attributes, c.minor, Purpose::Existing { mode: attr.mode })?;
+    let purpose = Purpose::Existing { mode: attr.mode, directory: attr.kind == Kind::Directory };
+    let set = attrs::to_set(&args.obj_attributes, c.minor, purpose)?;
     let (fs, node) = c.for_change(file)?;
     let stateid = c.stateid(args.stateid)?;
     let mut size_checked = false;

@@ -15,7 +15,7 @@ use super::deleg_ops::{self, Promise};
 use super::names::check_name;
 use super::turns::{Held, refused};
 use super::{Compound, Failure, OpResult, change_info, io_ops};
-use crate::fs::{Attr, FsError, Kind, NewFile, SetAttr, access as right, permits};
+use crate::fs::{Acl, Attr, FsError, Kind, NewFile, SetAttr, access as right, permits};
 use crate::handle::FileId;
 use crate::state::client::Clients;
 use crate::state::delegated::Seen;
@@ -450,8 +450,12 @@ impl Plan {
         };
         let (set, attrset) = match attributes {
             Some(attributes) => (attrs::to_set(&attributes, minor, Purpose::NewFile)?, attributes.attrmask),
-            // The client sets attributes next; until then no other user may access the file (RFC 8881 §18.16.4).
-            None => (SetAttr { mode: Some(0o600), ..SetAttr::default() }, Bitmap4::EMPTY),
+            // The client sets attributes next; until then no other user may access the file, which inherits no list
+            // (RFC 8881 §6.4.3 and §18.16.4).
+            None => (
+                SetAttr { acl: Some(Acl::of_mode(0o600, false).into()), ..SetAttr::default() },
+                Bitmap4::EMPTY,
+            ),
         };
         if set.size.is_some_and(|size| size > attrs::MAX_FILE_SIZE) {
             return Err(Nfsstat4::FBIG.into());
@@ -467,10 +471,11 @@ impl Plan {
         file: FileId,
         attr: Attr,
     ) -> Result<OpenTarget, Failure> {
+        let kind = attr.kind;
         let mut found = OpenTarget::existing(file, attr, dir.change);
         if self.guarded && !(is_broken(Mutant::GuardedIsUnchecked) && self.verifier.is_none()) {
             let (fs, node) = c.server.exports.file(file)?;
-            let same = attr.kind == Kind::Regular
+            let same = kind == Kind::Regular
                 && self.verifier.is_some()
                 && (is_broken(Mutant::ExclusiveVerifierIgnored) || fs.verifier(node)? == self.verifier);
             if !same {
@@ -481,7 +486,7 @@ impl Plan {
             found.attrset = self.attrset;
             return Ok(found);
         }
-        check_kind(c.minor, attr.kind)?;
+        check_kind(c.minor, kind)?;
         if self.set.size == Some(0) && !is_broken(Mutant::OpenKeepsContent) {
             found.truncate = true;
             found.attrset = Bitmap4::of(&[fattr4::SIZE]);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::fs::image::{get_bytes, get_u32, put_bytes, put_u32};
 
 const MAGIC: [u8; 8] = *b"bmnfslog";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Magic, version, number, salt, check sum.
 pub(super) const HEADER: u64 = 8 + 4 + 8 + 8 + 4;
 /// Head of a frame: mark, length of what follows, check sum.

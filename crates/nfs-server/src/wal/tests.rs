@@ -10,7 +10,7 @@ use super::*;
 use crate::config::{ExportConfig, ServerConfig};
 use crate::cred::Credentials;
 use crate::exports::Exports;
-use crate::fs::{FileSystem, NewFile, Node, RemoveKind, SetAttr, SetTime, Time, XattrSet};
+use crate::fs::{Ace, Acl, FileSystem, NewFile, Node, RemoveKind, SetAttr, SetTime, Time, Who, XattrSet};
 use crate::snapshot::{SnapshotError, load};
 
 fn at(seconds: i64) -> Time {
@@ -150,6 +150,13 @@ fn step(fs: &FileSystem, (what, one, two, size): (u8, u8, u8, u32), now: Time) {
             let set = SetAttr { mtime: Some(SetTime::To(at(-7))), mode: Some(0o4711), ..SetAttr::default() };
             let _ = fs.set_attr(&root, file, &set, None, false, now);
         }
+        (22, Ok(file), _) => {
+            let flags = u32::from(one % 4) | if two % 2 == 0 { 8 } else { 0 };
+            let who = if two % 3 == 0 { Who::Members(7) } else { Who::User(u32::from(two)) };
+            let ace = Ace { deny: one % 2 == 0, flags, mask: size & 0x7f, who };
+            let acl = Some(Acl { flags: u32::from(one % 8), aces: [ace].into() }.into());
+            let _ = fs.set_attr(&root, file, &SetAttr { acl, ..SetAttr::default() }, None, false, now);
+        }
         (15, Ok(file), _) => drop(fs.allocate(&root, file, offset, len, now)),
         (16, Ok(file), _) => drop(fs.deallocate(&root, file, offset, len, now)),
         (17, Ok(file), Ok(other)) => drop(fs.copy_range(&root, file, 0, other, offset & !0xffff, len, now)),
@@ -181,7 +188,7 @@ proptest! {
     /// written in between.
     #[test]
     fn what_is_stable_is_found_after_a_crash(
-        steps in prop::collection::vec((0..22u8, 0..36u8, 0..36u8, any::<u32>()), 1..120),
+        steps in prop::collection::vec((0..23u8, 0..36u8, 0..36u8, any::<u32>()), 1..120),
         renew in any::<bool>(),
     ) {
         let mut world = World::new();

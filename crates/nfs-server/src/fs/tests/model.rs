@@ -169,7 +169,8 @@ impl Model {
                 if len > 0 {
                     bytes.resize(bytes.len().max(end), 0);
                     bytes[offset as usize..end].copy_from_slice(&data);
-                    assert!(done.unwrap().after.change > done.unwrap().before.change);
+                    let done = done.as_ref().unwrap();
+                    assert!(done.after.change > done.before.change);
                 }
                 assert_eq!(done.unwrap().after.size, bytes.len() as u64);
             }
@@ -196,7 +197,8 @@ impl Model {
                 if let Some(range) = bytes.get_mut(offset as usize..end) {
                     range.fill(0);
                 }
-                assert!(done.unwrap().after.used <= done.unwrap().before.used);
+                let done = done.unwrap();
+                assert!(done.after.used <= done.before.used);
             }
             Op::Allocate(file, offset, len) => {
                 let Some(file) = self.pick(file, false) else { return };
@@ -208,7 +210,8 @@ impl Model {
                     return assert_eq!(done.err(), Some(FsError::Invalid));
                 }
                 bytes.resize(bytes.len().max((offset + len) as usize), 0);
-                assert!(done.unwrap().after.used >= done.unwrap().before.used);
+                let done = done.unwrap();
+                assert!(done.after.used >= done.before.used);
             }
             Op::Copy(from, offset, to, to_offset, len) => {
                 let (Some(from), Some(to)) = (self.pick(from, false), self.pick(to, false)) else { return };
@@ -307,7 +310,7 @@ impl Model {
         if let Some(Content::Dir { parent, .. }) = self.files.get_mut(&file) {
             *parent = to;
         }
-        assert_eq!(done.replaced.map(|attr| attr.node), old);
+        assert_eq!(done.replaced.as_ref().map(|attr| attr.node), old);
         if let Some(old) = old {
             assert_eq!(done.replaced.unwrap().nlink as usize, self.links(old));
             self.forget_if_gone(old);
@@ -390,7 +393,7 @@ pub(super) fn listing(fs: &FileSystem, dir: Node) -> BTreeMap<Vec<u8>, Node> {
             }
             left -= 1;
             assert!(entry.cookie > cookie.max(2) && cookies.insert(entry.cookie));
-            assert_eq!(entry.attr.unwrap().node, entry.node);
+            assert_eq!(entry.attr.as_ref().unwrap().node, entry.node);
             cookie = entry.cookie;
             assert!(all.insert(entry.name.to_vec(), entry.node).is_none());
             true

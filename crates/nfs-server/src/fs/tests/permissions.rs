@@ -1,5 +1,7 @@
 //! Who may do what.
 
+use benchmaster_nfs_proto::v4::{ACE_FILE_INHERIT, ACE_INHERIT_ONLY};
+
 use super::*;
 
 fn owned(fs: &FileSystem, name: &[u8], uid: u32, bits: u32) -> Node {
@@ -105,18 +107,18 @@ fn only_owners_change_modes_and_only_the_superuser_gives_away() {
     member.gids.push(8);
     assert_eq!(set(&user(6), mode(0o777)), Some(FsError::NotOwner));
     assert_eq!(set(&user(5), mode(0o600)), None);
-    assert_eq!(set(&user(5), SetAttr { uid: Some(6), ..none }), Some(FsError::NotOwner));
-    assert_eq!(set(&user(5), SetAttr { uid: Some(5), ..none }), None);
-    assert_eq!(set(&user(6), SetAttr { uid: Some(5), ..none }), Some(FsError::NotOwner));
-    assert_eq!(set(&user(5), SetAttr { gid: Some(8), ..none }), Some(FsError::NotOwner));
-    assert_eq!(set(&member, SetAttr { gid: Some(8), ..none }), None);
+    assert_eq!(set(&user(5), SetAttr { uid: Some(6), ..none.clone() }), Some(FsError::NotOwner));
+    assert_eq!(set(&user(5), SetAttr { uid: Some(5), ..none.clone() }), None);
+    assert_eq!(set(&user(6), SetAttr { uid: Some(5), ..none.clone() }), Some(FsError::NotOwner));
+    assert_eq!(set(&user(5), SetAttr { gid: Some(8), ..none.clone() }), Some(FsError::NotOwner));
+    assert_eq!(set(&member, SetAttr { gid: Some(8), ..none.clone() }), None);
     assert_eq!(set(&user(5), mode(0o2755)), None);
     assert_eq!(fs.attr(node).unwrap().mode, 0o755, "no member of group 8");
-    assert_eq!(set(&Credentials::root(), SetAttr { uid: Some(6), gid: Some(9), ..none }), None);
+    assert_eq!(set(&Credentials::root(), SetAttr { uid: Some(6), gid: Some(9), ..none.clone() }), None);
     let attr = fs.attr(node).unwrap();
     assert_eq!((attr.uid, attr.gid), (6, 9));
     // All or nothing.
-    let both = SetAttr { mode: Some(0o777), uid: Some(1), ..none };
+    let both = SetAttr { mode: Some(0o777), uid: Some(1), ..none.clone() };
     assert_eq!(set(&user(6), both), Some(FsError::NotOwner));
     assert_eq!(fs.attr(node).unwrap().mode, 0o755);
 }
@@ -183,4 +185,32 @@ fn a_new_file_gets_only_owners_that_chown_would_give() {
     assert_eq!(make(&member, b"b", Some(5), None), Err(FsError::NotOwner));
     assert_eq!(make(&member, b"b", None, Some(9)), Err(FsError::NotOwner));
     assert_eq!(make(&Credentials::root(), b"b", Some(1), Some(2)), Ok((1, 2)));
+}
+
+#[test]
+fn lists_decide_instead_of_modes_and_cost_space() {
+    let fs = new_fs();
+    let dir = folder(&fs, b"d", 5, 0o755);
+    let used = || fs.stat().total_bytes - fs.stat().free_bytes;
+    let before = used();
+    let passed_on = |flags| Ace { deny: false, flags, mask: 0x27, who: Who::User(6) };
+    let acl = Acl { flags: 0, aces: [passed_on(0), passed_on(ACE_FILE_INHERIT | ACE_INHERIT_ONLY)].into() };
+    let set = SetAttr { acl: Some(acl.into()), ..SetAttr::default() };
+    assert_eq!(fs.set_attr(&user(6), dir, &set, None, false, at(3)).err(), Some(FsError::NotOwner));
+    fs.set_attr(&user(5), dir, &set, None, false, at(3)).unwrap();
+    assert_eq!(fs.attr(dir).unwrap().mode, 0, "nobody but user 6 has rights");
+    assert!(used() > before);
+    let make = |who: &Credentials, name: &[u8], set: &SetAttr| {
+        fs.create(who, dir, name, NewFile::Regular, set, None, at(4)).map(|created| created.attr)
+    };
+    assert_eq!(make(&user(5), b"x", &mode(0o644)).err(), Some(FsError::Access));
+    let made = make(&user(6), b"x", &SetAttr { umask: 0o077, ..mode(0o664) }).unwrap();
+    // The list is inherited, so that the umask does not count (RFC 8275 §4.2).
+    assert_eq!(made.mode, 0o664);
+    assert!(made.acl.is_some());
+    fs.remove(&user(6), dir, b"x", RemoveKind::File, at(5)).unwrap();
+    let plain = SetAttr { acl: Some(Acl::of_mode(0o755, true).into()), ..SetAttr::default() };
+    let after = fs.set_attr(&user(5), dir, &plain, None, false, at(6)).unwrap().after;
+    assert_eq!((after.mode, after.acl, used()), (0o755, None, before));
+    assert_eq!(make(&user(5), b"y", &SetAttr { umask: 0o027, ..mode(0o664) }).unwrap().mode, 0o640);
 }
