@@ -40,6 +40,7 @@ pub(crate) mod ranges;
 mod slot;
 mod turns;
 pub(crate) mod waiter;
+pub(crate) mod watch;
 
 use client::Clients;
 use file::Keeper;
@@ -106,6 +107,16 @@ pub enum Callback {
         file: FileId,
         /// Whether it keeps the times, too.
         times: bool,
+    },
+    /// To learn what changed in a delegated directory (CB_NOTIFY, RFC 8881 §20.4); answered by
+    /// [`notified`](crate::state::file::Files::notified).
+    Notify {
+        /// Stateid of the delegation.
+        stateid: Stateid4,
+        /// Delegated directory.
+        dir: FileId,
+        /// Changes in order, each an encoded `notify4`.
+        changes: Vec<Vec<u8>>,
     },
     /// To learn that a lock may be free for which it waits (CB_NOTIFY_LOCK, RFC 8881 §20.11).
     NotifyLock {

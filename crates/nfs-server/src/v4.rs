@@ -42,6 +42,7 @@ mod open_ops;
 mod security;
 mod session_ops;
 mod space_ops;
+mod told;
 mod turns;
 mod xattr_ops;
 

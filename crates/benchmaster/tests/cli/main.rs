@@ -14,6 +14,7 @@ mod built_in;
 mod change;
 mod check;
 mod check_directory;
+mod check_knfsd;
 mod ci;
 mod compare;
 mod crash;

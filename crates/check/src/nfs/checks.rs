@@ -47,6 +47,7 @@ mod attributes4;
 mod compound4;
 mod data3;
 mod delegation4;
+mod directory4;
 mod io4;
 mod lock4;
 mod names3;
@@ -85,6 +86,7 @@ pub(super) const ALL: &[&[Check<Trial>]] = &[
     compound4::LIST,
     readdir4::LIST,
     delegation4::LIST,
+    directory4::LIST,
     delegation4::LEASES,
     v42::SPARSE,
     v42::COPY,

@@ -11,7 +11,7 @@ use benchmaster_nfs_proto::v4::{
 };
 use benchmaster_nfs_proto::xdr::{Decoder, Encoder, List};
 
-use super::callback::{Callback, Listener};
+use super::callback::{Callback, Held, Listener};
 use super::connection::{Connection, Procedure, User};
 use super::ops;
 use super::words::brief;
@@ -412,6 +412,14 @@ impl Client4 {
                 .connection
                 .called(patience, wanted)
                 .map_err(|trouble| Stop::Trouble { sent: "waiting for a callback".into(), trouble }),
+        }
+    }
+
+    /// From now on CB_GETATTR is answered so.
+    pub(crate) fn answer_getattr(&mut self, held: Option<Held>) {
+        self.connection.held = held;
+        if let Some(listener) = &self.listener {
+            listener.hold(held);
         }
     }
 

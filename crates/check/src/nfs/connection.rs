@@ -10,7 +10,7 @@ use benchmaster_nfs_proto::rpc::{
 };
 use benchmaster_nfs_proto::xdr::{Decoder, Encoder, List};
 
-use super::callback::{Callback, answer};
+use super::callback::{Callback, Held, answer};
 use crate::Trouble;
 
 /// No reply is longer.
@@ -76,6 +76,8 @@ pub(crate) struct Connection {
     joiner: Joiner,
     /// What the server called, oldest first.
     pub(crate) callbacks: Vec<Callback>,
+    /// How CB_GETATTR is answered.
+    pub(crate) held: Option<Held>,
     /// Replies that nothing waited for yet.
     early: Vec<(u32, Reply)>,
 }
@@ -97,6 +99,7 @@ impl Connection {
             received: Vec::new(),
             joiner: Joiner::new(),
             callbacks: Vec::new(),
+            held: None,
             early: Vec::new(),
         })
     }
@@ -222,7 +225,7 @@ impl Connection {
         match Decoder::new(&record).get() {
             Ok(Message::Reply { xid, .. }) => self.early.push((xid, Reply(record))),
             Ok(Message::Call(_)) => {
-                let (reply, called) = answer(&record);
+                let (reply, called) = answer(&record, self.held);
                 self.callbacks.extend(called);
                 self.send_record(&reply)?;
             }

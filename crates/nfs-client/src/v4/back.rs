@@ -241,6 +241,8 @@ impl Inner {
             }
             // No layouts are asked for.
             CbArgop::Unimplemented(CbOpnum::LAYOUTRECALL) => return Err(Nfsstat4::NOMATCHING_LAYOUT),
+            // No directory is delegated to this client.
+            CbArgop::Notify(_) => return Err(Nfsstat4::NOTSUPP),
             CbArgop::PushDeleg(_) => return Err(Nfsstat4::REJECT_DELEG),
             // Locks are polled for; wants are not expressed.
             CbArgop::NotifyLock(_) | CbArgop::RecallableObjAvail(_) | CbArgop::WantsCancelled(_) => {}

@@ -1,14 +1,80 @@
 //! Callbacks of 4.0 (RFC 7530 §16), 4.1 (RFC 8881 §20) and 4.2 (RFC 7862 §16).
 
-use super::{Bitmap4, Fattr4, Fh4, LockOwner4, OpenDelegation4, Sessionid4, Stateid4};
-use crate::xdr::List;
+use super::{Bitmap4, Component4, Fattr4, Fh4, LockOwner4, OpenDelegation4, Sessionid4, Stateid4};
+use crate::xdr::{List, Opaque};
 
 /// CB_RECALL_ANY: read delegations.
 pub const RCA_TYPE_RDATA_DLG: u32 = 0;
 /// CB_RECALL_ANY: write delegations.
 pub const RCA_TYPE_WDATA_DLG: u32 = 1;
 
+/// Notifications of changes of a delegated directory (`NOTIFY4_`): bits of `notify_type4`.
+pub mod notify {
+    /// Attributes of an entry have changed.
+    pub const CHANGE_CHILD_ATTRS: u32 = 0;
+    /// Attributes of the directory have changed.
+    pub const CHANGE_DIR_ATTRS: u32 = 1;
+    /// An entry was removed.
+    pub const REMOVE_ENTRY: u32 = 2;
+    /// An entry was added.
+    pub const ADD_ENTRY: u32 = 3;
+    /// An entry got another name in the same directory.
+    pub const RENAME_ENTRY: u32 = 4;
+    /// The verifier of cookies has changed.
+    pub const CHANGE_COOKIE_VERIFIER: u32 = 5;
+}
+
 xdr_struct! {
+    /// An entry of a directory that has changed.
+    pub struct NotifyEntry4<'a> {
+        /// Its name; empty: the directory itself.
+        pub file: Component4<'a>,
+        /// Its attributes, as far as they were asked for.
+        pub attrs: Fattr4<'a>,
+    }
+    /// An entry, and its cookie in READDIR: of one that is gone (`notify_remove4`), or comes before a new one (`prev_entry4`).
+    pub struct NotifyRemove4<'a> {
+        /// The entry.
+        pub entry: NotifyEntry4<'a>,
+        /// Its cookie.
+        pub cookie: u64,
+    }
+    /// A new entry.
+    pub struct NotifyAdd4<'a> {
+        /// What it replaced, if anything.
+        pub old_entry: List<'a, NotifyRemove4<'a>>,
+        /// The entry.
+        pub new_entry: NotifyEntry4<'a>,
+        /// Its cookie, if it is known.
+        pub cookie: List<'a, u64>,
+        /// The entry before it, if there is one.
+        pub previous: List<'a, NotifyRemove4<'a>>,
+        /// Whether it is the last of the directory.
+        pub last: bool,
+    }
+    /// An entry with another name.
+    pub struct NotifyRename4<'a> {
+        /// As it was.
+        pub old_entry: NotifyRemove4<'a>,
+        /// As it is.
+        pub new_entry: NotifyAdd4<'a>,
+    }
+    /// Notifications of one kind or several.
+    pub struct Notify4<'a> {
+        /// Bits of [`notify`].
+        pub mask: Bitmap4,
+        /// For each bit, in ascending order, a structure: [`NotifyEntry4`], [`NotifyRemove4`], [`NotifyAdd4`], [`NotifyRename4`].
+        pub values: Opaque<'a>,
+    }
+    /// Arguments of CB_NOTIFY (RFC 8881 §20.4).
+    pub struct CbNotifyArgs<'a> {
+        /// Stateid of the delegation.
+        pub stateid: Stateid4,
+        /// Filehandle of the directory.
+        pub fh: Fh4<'a>,
+        /// Changes, in order.
+        pub changes: List<'a, Notify4<'a>>,
+    }
     /// Arguments of CB_GETATTR.
     pub struct CbGetattrArgs<'a> {
         /// Filehandle of the delegated file.

@@ -230,9 +230,10 @@ operations! {
     /// Result of a callback operation (`nfs_cb_resop4`).
     results CbResop,
     numbers CbOpnum;
-    unimplemented LAYOUTRECALL NOTIFY NOTIFY_DEVICEID OFFLOAD;
+    unimplemented LAYOUTRECALL NOTIFY_DEVICEID OFFLOAD;
     GETATTR Getattr(CbGetattrArgs<'a>) -> Res<CbGetattrOk<'a>>;
     RECALL Recall(CbRecallArgs<'a>) -> Res;
+    NOTIFY Notify(CbNotifyArgs<'a>) -> Res;
     PUSH_DELEG PushDeleg(CbPushDelegArgs<'a>) -> Res;
     RECALL_ANY RecallAny(CbRecallAnyArgs) -> Res;
     RECALLABLE_OBJ_AVAIL RecallableObjAvail(CbRecallAnyArgs) -> Res;

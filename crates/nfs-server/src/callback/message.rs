@@ -2,9 +2,9 @@
 
 use benchmaster_nfs_proto::rpc::{CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply};
 use benchmaster_nfs_proto::v4::{
-    Attributes, Bitmap4, CbArgop, CbCompoundHeader, CbGetattrArgs, CbNotifyLockArgs, CbRecallArgs, CbResop,
-    CbSequenceArgs, CompoundRes, Fattr4, LockOwner4, NFS_CB, Nfsstat4, Nfstime4, PROC_COMPOUND, PROC_NULL,
-    ReferringCall4, ReferringCallList4, Sessionid4, fattr4,
+    Attributes, Bitmap4, CbArgop, CbCompoundHeader, CbGetattrArgs, CbNotifyArgs, CbNotifyLockArgs,
+    CbRecallArgs, CbResop, CbSequenceArgs, CompoundRes, Fattr4, LockOwner4, NFS_CB, Nfsstat4, Nfstime4,
+    Notify4, PROC_COMPOUND, PROC_NULL, ReferringCall4, ReferringCallList4, Sessionid4, fattr4,
 };
 use benchmaster_nfs_proto::xdr::{Decoder, Encoder, List};
 
@@ -102,6 +102,14 @@ pub(super) fn compound(
             let fh = handle::encode(instance, *file);
             let attr_request = if *times { KNOWN_BY_HOLDER } else { KNOWN_BY_HOLDER & SIZE_AND_CHANGE };
             e.put(&CbArgop::Getattr(CbGetattrArgs { fh: fh.as_slice().into(), attr_request }));
+        }
+        Callback::Notify { stateid, dir, changes } => {
+            let fh = handle::encode(instance, *dir);
+            let changes: Result<Vec<Notify4<'_>>, _> =
+                changes.iter().map(|change| Decoder::new(change).get()).collect();
+            let changes = changes.ok()?;
+            let (stateid, changes) = (*stateid, List::Items(&changes));
+            e.put(&CbArgop::Notify(CbNotifyArgs { stateid, fh: fh.as_slice().into(), changes }));
         }
         Callback::NotifyLock { file, owner } => {
             let fh = handle::encode(instance, *file);

@@ -313,6 +313,10 @@ impl<H: Host> Worker<H> {
                 let mut part = self.host.state().write_of(&stateid);
                 part.files().attributes_answered(client, stateid, answer, now, effects);
             }
+            Callback::Notify { stateid, .. } => {
+                let mut part = self.host.state().write_of(&stateid);
+                part.files().notified(client, stateid, status, now, effects);
+            }
             Callback::Probe | Callback::NotifyLock { .. } => {}
         }
     }
@@ -573,7 +577,9 @@ impl Job {
     /// The delegation it is about.
     fn delegation(&self) -> Option<[u8; 12]> {
         match &self.what {
-            Callback::Recall { stateid, .. } | Callback::GetAttributes { stateid, .. } => Some(stateid.other),
+            Callback::Recall { stateid, .. }
+            | Callback::GetAttributes { stateid, .. }
+            | Callback::Notify { stateid, .. } => Some(stateid.other),
             _ => None,
         }
     }

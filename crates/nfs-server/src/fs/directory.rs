@@ -192,6 +192,18 @@ impl Directory {
             .skip(skipped)
     }
 
+    /// The last entry before `cookie`.
+    pub(super) fn before(&self, cookie: u64) -> Option<EntryRef<'_>> {
+        let end = match self.segment(cookie >> SEGMENT_BITS) {
+            Ok(at) => at + 1,
+            Err(at) => at,
+        };
+        let segments = self.segments.get(..end)?.iter().rev();
+        let mut entries =
+            segments.flat_map(|segment| segment.entries.iter().rev().map(move |entry| segment.found(entry)));
+        entries.find(|entry| entry.cookie < cookie)
+    }
+
     /// The entry with exactly this cookie.
     pub(super) fn get(&self, cookie: u64) -> Option<EntryRef<'_>> {
         let (segment, at) = self.position(cookie)?;

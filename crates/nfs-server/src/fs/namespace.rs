@@ -18,6 +18,14 @@ use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 /// Bits of modes that let the group execute and take its identity.
 const GROUP_BITS: u32 = 0o2010;
 
+/// An entry beside another.
+#[derive(Debug, Clone)]
+pub(crate) struct Beside {
+    pub(crate) name: Box<[u8]>,
+    pub(crate) cookie: u64,
+    pub(crate) node: Node,
+}
+
 impl FileSystem {
     /// Finds a name in a directory ("." and ".." too).
     pub fn lookup(&self, who: &Credentials, dir: Node, name: &[u8]) -> Result<(Node, Attr), FsError> {
@@ -358,6 +366,26 @@ impl FileSystem {
         };
         self.touch(dir, &dir_attr, now);
         Ok(end)
+    }
+
+    /// The cookie of a name in a directory.
+    pub(crate) fn cookie(&self, dir: Node, name: &[u8]) -> Result<u64, FsError> {
+        let inode = self.table.read(dir)?;
+        let found = inode.directory()?.find(&self.hasher, name).ok_or(FsError::NotFound)?;
+        Ok(found.cookie)
+    }
+
+    /// What is beside a cookie in a directory: the entry before it, if there is one, and whether none comes after it.
+    pub(crate) fn beside(&self, dir: Node, cookie: u64) -> Result<(Option<Beside>, bool), FsError> {
+        let inode = self.table.read(dir)?;
+        let entries = inode.directory()?;
+        let last = entries.after(cookie).next().is_none();
+        let before = entries.before(cookie).map(|it| Beside {
+            name: it.name.into(),
+            cookie: it.cookie,
+            node: it.node,
+        });
+        Ok((before, last))
     }
 
     /// Verifier of this directory's cookies: changes only when cookies lose their meaning, which they never do.

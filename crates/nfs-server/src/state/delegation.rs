@@ -15,6 +15,7 @@ use super::client::Clients;
 use super::delegated::Seen;
 use super::entry::{BY_PARENT, Delegation, End, Entry, Opener, Recall, What, check_seqid};
 use super::file::Files;
+use super::watch::{Told, Watch};
 use super::{Callback, ClientId, Conflict, Effect, Effects};
 use crate::handle::FileId;
 use crate::stats::DelegationCounts;
@@ -62,6 +63,8 @@ pub(crate) struct Wish {
     pub(crate) times: bool,
     /// The file as it is now.
     pub(crate) seen: Seen,
+    /// Of a directory: what the client is to be told instead of a recall.
+    pub(crate) told: Told,
 }
 
 impl Files {
@@ -96,14 +99,32 @@ impl Files {
         effects: &mut Effects,
     ) -> Result<(), Nfsstat4> {
         let Some((_, record)) = self.record(file) else { return Ok(()) };
-        let conflicting: Vec<(u32, ClientId)> = self
+        let conflicting: Vec<u32> = self
             .states
             .list(BY_PARENT, record.delegations)
-            .filter(|(_, entry)| Some(entry.client) != holder && entry.delegation_conflicts(conflict))
-            .map(|(at, entry)| (at, entry.client))
+            .filter(|(_, entry)| entry.delegation_conflicts(conflict))
+            .map(|(at, _)| at)
             .collect();
+        self.recall_these(clients, &conflicting, holder, truncate, now, effects)
+    }
+
+    /// Recalls these delegations, but those of `holder`; `Err(DELAY)` until they are back.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn recall_these(
+        &mut self,
+        clients: &Clients,
+        conflicting: &[u32],
+        holder: Option<ClientId>,
+        truncate: bool,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> Result<(), Nfsstat4> {
         let mut busy = false;
-        for (at, client) in conflicting {
+        for at in conflicting.iter().copied() {
+            let Some(client) = self.states.get(at).map(|entry| entry.client) else { continue };
+            if Some(client) == holder {
+                continue;
+            }
             if clients.is_courtesy(client, now) {
                 self.revoke_delegation(clients, at, now, effects);
             } else {
@@ -333,8 +354,14 @@ impl Files {
     fn add_delegation(&mut self, wish: &Wish, write: bool) -> Stateid4 {
         let file = self.record_or_new(wish.file);
         let opener = Opener::new(wish.uid);
-        let what =
-            What::Delegation(Delegation { opener, write, times: wish.times, revoked: false, recall: None });
+        let what = What::Delegation(Delegation {
+            opener,
+            write,
+            times: wish.times,
+            revoked: false,
+            recall: None,
+            watch: Watch::new(wish.told),
+        });
         let at = self.add_state(Entry { client: wish.client, file, seqid: 1, v40: wish.v40, what });
         let holdings = self.holdings.entry(wish.client).or_default();
         holdings.delegated += 1;
@@ -355,6 +382,7 @@ impl Files {
             return;
         }
         delegation.recall = Some(Box::new(Recall { since: now, retry: None, truncate }));
+        delegation.watch = None;
         let (client, file) = (*client, *file);
         self.recalled.insert(at);
         if let Some(holdings) = self.holdings.get_mut(&client) {

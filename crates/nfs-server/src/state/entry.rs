@@ -8,6 +8,7 @@ use benchmaster_nfs_proto::v4::Nfsstat4;
 use super::ClientId;
 use super::arena::{NONE, Revoked};
 use super::waiter::FileLocks;
+use super::watch::Watch;
 use crate::handle::FileId;
 use crate::stats::DelegationCounts;
 
@@ -78,6 +79,8 @@ pub(super) struct Delegation {
     /// Whether it was taken back; kept until the client frees the stateid (4.1).
     pub(super) revoked: bool,
     pub(super) recall: Option<Box<Recall>>,
+    /// Of a directory: what its holder is told instead of a recall.
+    pub(super) watch: Option<Box<Watch>>,
 }
 
 /// A recall that was not answered yet.

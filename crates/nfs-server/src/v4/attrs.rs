@@ -80,6 +80,38 @@ const DELEGATED: Bitmap4 = Bitmap4::of(&[
     fattr4::TIME_MODIFY,
 ]);
 
+/// Attributes that holders of directories are told.
+pub(crate) const TOLD: Bitmap4 = Bitmap4::of(&[
+    fattr4::TYPE,
+    fattr4::CHANGE,
+    fattr4::SIZE,
+    fattr4::FSID,
+    fattr4::FILEHANDLE,
+    fattr4::FILEID,
+    fattr4::MODE,
+    fattr4::NUMLINKS,
+    fattr4::OWNER,
+    fattr4::OWNER_GROUP,
+    fattr4::RAWDEV,
+    fattr4::SPACE_USED,
+    fattr4::TIME_ACCESS,
+    fattr4::TIME_METADATA,
+    fattr4::TIME_MODIFY,
+]);
+
+/// What of [`TOLD`] SETATTR of these changes in a directory; `None`: more than that.
+pub(crate) fn changed_by_setting(set: Bitmap4) -> Option<Bitmap4> {
+    let mut shown = set.iter().map(|attribute| match attribute {
+        fattr4::MODE | fattr4::MODE_SET_MASKED => Some(fattr4::MODE),
+        fattr4::OWNER => Some(fattr4::OWNER),
+        fattr4::OWNER_GROUP => Some(fattr4::OWNER_GROUP),
+        fattr4::TIME_ACCESS_SET => Some(fattr4::TIME_ACCESS),
+        fattr4::TIME_MODIFY_SET => Some(fattr4::TIME_MODIFY),
+        _ => None,
+    });
+    shown.try_fold(Bitmap4::of(&[fattr4::CHANGE]), |all, shown| Some(all.with(shown?)))
+}
+
 /// Attributes supported in a minor version.
 pub(crate) fn supported(minor: u32) -> Bitmap4 {
     const V40: Bitmap4 = SUPPORTED.intersection(&V40_ATTRS);

@@ -355,7 +355,7 @@ fn execute(c: &mut Compound<'_>, op: Argop<'_>) -> OpResult {
         Argop::Delegreturn(args) => deleg_ops::delegreturn(c, args),
         Argop::WantDelegation(args) => deleg_ops::want_delegation(c, args),
         // Which notifications are wanted does not matter: none are sent.
-        Argop::GetDirDelegation(_) => deleg_ops::get_dir_delegation(c),
+        Argop::GetDirDelegation(args) => deleg_ops::get_dir_delegation(c, args),
         // Optional, and not offered: named attributes, delegations that outlive a client's restart (DELEGPURGE), pNFS,
         // copies between servers, asynchronous copies, WRITE_SAME.
         _ => Err(Nfsstat4::NOTSUPP.into()),

@@ -1,18 +1,21 @@
 //! DELEGRETURN, WANT_DELEGATION and GET_DIR_DELEGATION; how delegations are encoded. DELEGPURGE is not supported: no
 //! delegation outlives a client's restart.
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
-    Acetype4, Bitmap4, DelegClaim4, DelegreturnArgs, DirDelegation4, GetDirDelegationOk, Nfsace4, Nfsstat4,
-    OpenDelegation4, OpenDelegationType4, OpenNoneDelegation4, OpenReadDelegation4, OpenWriteDelegation4,
-    SHARE_ACCESS_BOTH, SpaceLimit4, Stateid4, WANT_ANY_DELEG, WANT_CANCEL, WANT_DELEG_MASK,
-    WANT_DELEG_TIMESTAMPS, WANT_NO_DELEG, WANT_NO_PREFERENCE, WANT_PUSH_DELEG_WHEN_UNCONTENDED,
-    WANT_READ_DELEG, WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL, WANT_WRITE_DELEG, WantDelegationArgs,
+    Acetype4, Bitmap4, DelegClaim4, DelegreturnArgs, DirDelegation4, GetDirDelegationArgs,
+    GetDirDelegationOk, Nfsace4, Nfsstat4, OpenDelegation4, OpenDelegationType4, OpenNoneDelegation4,
+    OpenReadDelegation4, OpenWriteDelegation4, SHARE_ACCESS_BOTH, SpaceLimit4, Stateid4, WANT_ANY_DELEG,
+    WANT_CANCEL, WANT_DELEG_MASK, WANT_DELEG_TIMESTAMPS, WANT_NO_DELEG, WANT_NO_PREFERENCE,
+    WANT_PUSH_DELEG_WHEN_UNCONTENDED, WANT_READ_DELEG, WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL, WANT_WRITE_DELEG,
+    WantDelegationArgs, notify,
 };
 
-use super::{Compound, OpResult};
+use super::{Compound, OpResult, attrs};
 use crate::fs::{Kind, access as right, permits};
 use crate::state::delegated::Seen;
 use crate::state::delegation::{Want, Wish};
+use crate::state::watch::Told;
 
 /// DELEGRETURN (RFC 7530 §16.6, RFC 8881 §18.6).
 pub(crate) fn delegreturn(c: &mut Compound<'_>, args: DelegreturnArgs) -> OpResult {
@@ -54,8 +57,9 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
         DelegClaim4::Fh => clients.may_claim(client)?,
     }
     let times = c.minor >= 2 && args.want & WANT_DELEG_TIMESTAMPS != 0;
-    let seen = Seen::from(&attr);
-    let wish = Wish { client, v40: false, file, want, access: 0, uid: c.who.uid, may_write, times, seen };
+    let (seen, told) = (Seen::from(&attr), Told::default());
+    let wish =
+        Wish { client, v40: false, file, want, access: 0, uid: c.who.uid, may_write, times, seen, told };
     let now = c.now.instant;
     let promise = match (attr.kind, args.claim) {
         (Kind::Directory, _) => Promise::Refused(OpenNoneDelegation4::IsDir),
@@ -78,8 +82,8 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
 }
 
 /// GET_DIR_DELEGATION (RFC 8881 §18.39). The holder may answer LOOKUP, READDIR and GETATTR of the directory by itself until a
-/// recall: no notifications are sent, so that every change by others recalls it (§10.9.4), as on Linux 6.19.
-pub(crate) fn get_dir_delegation(c: &mut Compound<'_>) -> OpResult {
+/// recall; of what it asks to be told, it is told instead (§20.4).
+pub(crate) fn get_dir_delegation(c: &mut Compound<'_>, args: GetDirDelegationArgs) -> OpResult {
     let dir = c.file()?;
     let client = c.client.ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
     let (fs, node, attr) = c.look(dir)?;
@@ -90,26 +94,57 @@ pub(crate) fn get_dir_delegation(c: &mut Compound<'_>) -> OpResult {
         return Err(Nfsstat4::ACCESS.into());
     }
     let cookieverf = fs.cookie_verifier(node)?.to_be_bytes();
+    let told = told(c, &args);
     let mut part = c.server.state.write(dir);
     let (clients, files) = part.split();
     clients.may_claim(client)?;
-    let seen = Seen::from(&attr);
-    let (want, uid) = (Want::Read, c.who.uid);
-    let wish =
-        Wish { client, v40: false, file: dir, want, access: 0, uid, may_write: false, times: false, seen };
+    let wish = Wish {
+        client,
+        v40: false,
+        file: dir,
+        want: Want::Read,
+        access: 0,
+        uid: c.who.uid,
+        may_write: false,
+        times: false,
+        seen: Seen::from(&attr),
+        told,
+    };
     let outcome = files.delegate(clients, &wish, c.now.instant, || fs.hold(node).is_ok());
     drop(part);
     let Ok((stateid, _)) = outcome else { return c.answer(&GetDirDelegationOk::Unavailable(false)) };
     note(c, &Promise::Granted { stateid, write: false, times: false, recall: false });
-    let none = Bitmap4::EMPTY;
     let granted = DirDelegation4 {
         cookieverf,
         stateid,
-        notification: none,
-        child_attributes: none,
-        dir_attributes: none,
+        notification: told.kinds,
+        child_attributes: told.child,
+        dir_attributes: told.dir,
     };
     c.answer(&GetDirDelegationOk::Granted(granted))
+}
+
+/// What a client is told that asks for this. Changes of entries' attributes are not; verifiers of cookies never change.
+fn told(c: &Compound<'_>, args: &GetDirDelegationArgs) -> Told {
+    const KINDS: Bitmap4 = Bitmap4::of(&[
+        notify::CHANGE_DIR_ATTRS,
+        notify::REMOVE_ENTRY,
+        notify::ADD_ENTRY,
+        notify::RENAME_ENTRY,
+        notify::CHANGE_COOKIE_VERIFIER,
+    ]);
+    /// A back channel for less is not told anything.
+    const LEAST: u32 = 4 << 10;
+    let roomy = c.session.is_some_and(|(session, _)| session.back().lock().max_request >= LEAST);
+    let asked = if is_broken(Mutant::NotificationsUnasked) { KINDS } else { args.notification_types };
+    let kinds = if roomy { asked & KINDS } else { Bitmap4::EMPTY };
+    let some = |attributes: Bitmap4, kinds: Bitmap4| {
+        if kinds.is_empty() { Bitmap4::EMPTY } else { attributes & attrs::TOLD }
+    };
+    let entries = kinds & Bitmap4::of(&[notify::REMOVE_ENTRY, notify::ADD_ENTRY, notify::RENAME_ENTRY]);
+    let dir = some(args.dir_attributes, kinds & Bitmap4::of(&[notify::CHANGE_DIR_ATTRS]));
+    let kinds = if dir.is_empty() { kinds.without(notify::CHANGE_DIR_ATTRS) } else { kinds };
+    Told { kinds, child: some(args.child_attributes, entries), dir }
 }
 
 /// What an operation says about a delegation.

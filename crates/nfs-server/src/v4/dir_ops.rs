@@ -3,13 +3,14 @@
 use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     Bitmap4, CreateArgs, CreateOk, Createtype4, Fattr4, LinkArgs, LinkOk, Nfsstat4, ReaddirArgs, RemoveArgs,
-    RemoveOk, RenameArgs, RenameOk, Specdata4, fattr4,
+    RemoveOk, RenameArgs, RenameOk, Specdata4, fattr4, notify,
 };
 use benchmaster_nfs_proto::xdr::Encoder;
 use hashbrown::HashMap;
 
 use super::attrs::{self, Purpose, View};
 use super::names::check_name;
+use super::told::{Entry, Event, check_free, needs};
 use super::{Compound, Failure, OpResult, change_info};
 use crate::fs::{Attr, FileSystem, FsError, Kind, NewFile, Node, PATH_MAX, RemoveKind};
 use crate::handle::FileId;
@@ -42,8 +43,13 @@ pub(crate) fn create(c: &mut Compound<'_>, args: CreateArgs<'_>) -> OpResult {
     if matches!(new, NewFile::Special(Kind::Block | Kind::Character, _)) && c.who.uid != 0 {
         return Err(Nfsstat4::PERM.into());
     }
-    c.check_conflict(dir, Conflict::Change)?;
-    let created = fs.create(c.who, node, name, new, &set, None, c.now.wall)?;
+    check_free(c, fs, node, name)?;
+    let (who, now) = (c.who, c.now.wall);
+    let created = c.change_directories(None, &[(dir, needs(notify::ADD_ENTRY))], |told| {
+        let created = fs.create(who, node, name, new, &set, None, now)?;
+        let event = told.then(|| added(fs, node, name, created.attr.clone())).transpose()?;
+        Ok((created, event.map(|event| (dir, event)).into_iter().collect()))
+    })?;
     c.set_current(FileId::new(dir.export, created.attr.node));
     c.answer(&CreateOk { cinfo: change_info(&created.dir), attrset: args.createattrs.attrmask })
 }
@@ -62,10 +68,15 @@ pub(crate) fn link(c: &mut Compound<'_>, args: LinkArgs<'_>) -> OpResult {
     if file.export != dir.export {
         return Err(Nfsstat4::XDEV.into());
     }
+    check_free(c, fs, dir_node, name)?;
     // The number of links is an attribute that delegations promise to keep.
     c.check_conflict(file, Conflict::Change)?;
-    c.check_conflict(dir, Conflict::Change)?;
-    let linked = fs.link(c.who, node, dir_node, name, c.now.wall)?;
+    let (who, now) = (c.who, c.now.wall);
+    let linked = c.change_directories(None, &[(dir, needs(notify::ADD_ENTRY))], |told| {
+        let linked = fs.link(who, node, dir_node, name, now)?;
+        let event = told.then(|| added(fs, dir_node, name, linked.attr.clone())).transpose()?;
+        Ok((linked, event.map(|event| (dir, event)).into_iter().collect()))
+    })?;
     c.answer(&LinkOk { cinfo: change_info(&linked.dir) })
 }
 
@@ -76,8 +87,14 @@ pub(crate) fn remove(c: &mut Compound<'_>, args: RemoveArgs<'_>) -> OpResult {
     let (fs, node) = directory_for_change(c, dir)?;
     let (target, _) = fs.lookup(c.who, node, name)?;
     c.check_conflict(FileId::new(dir.export, target), Conflict::Change)?;
-    c.check_conflict(dir, Conflict::Change)?;
-    let removed = fs.remove(c.who, node, name, RemoveKind::Any, c.now.wall).map_err(removal_failure)?;
+    let (who, now) = (c.who, c.now.wall);
+    let removed = c.change_directories(None, &[(dir, needs(notify::REMOVE_ENTRY))], |told| {
+        let cookie = told.then(|| fs.cookie(node, name)).transpose()?;
+        let removed = fs.remove(who, node, name, RemoveKind::Any, now).map_err(removal_failure)?;
+        let attr = removed.attr.clone();
+        let event = cookie.map(|cookie| (dir, Event::Removed(Entry { name, cookie, attr })));
+        Ok((removed, event.into_iter().collect()))
+    })?;
     c.answer(&RemoveOk { cinfo: change_info(&removed.dir) })
 }
 
@@ -98,16 +115,47 @@ pub(crate) fn rename(c: &mut Compound<'_>, args: RenameArgs<'_>) -> OpResult {
         if let Ok(target) = target {
             c.check_conflict(FileId::new(to.export, target), Conflict::Change)?;
         }
-        c.check_conflict(from, Conflict::Change)?;
-        c.check_conflict(to, Conflict::Change)?;
     }
-    let renamed =
-        fs.rename(c.who, from_node, old, to_node, new, c.now.wall).map_err(|error| match error {
+    let moves = [(from, needs(notify::REMOVE_ENTRY)), (to, needs(notify::ADD_ENTRY))];
+    let stays = [(from, needs(notify::RENAME_ENTRY))];
+    let concerned = if target == Ok(source) {
+        &[][..]
+    } else if from == to {
+        &stays[..]
+    } else {
+        &moves[..]
+    };
+    let (who, now) = (c.who, c.now.wall);
+    let renamed = c.change_directories(None, concerned, |told| {
+        let before = told.then(|| fs.cookie(from_node, old)).transpose()?;
+        let renamed = fs.rename(who, from_node, old, to_node, new, now).map_err(|error| match error {
             // A file in the way of a directory, a directory in the way of a file, or one that is not empty.
             FsError::IsDirectory | FsError::NotDirectory | FsError::NotEmpty => Nfsstat4::EXIST.into(),
             error => removal_failure(error),
         })?;
+        let Some(cookie) = before else { return Ok((renamed, Vec::new())) };
+        let attr = fs.attr(source)?;
+        let gone = Entry { name: old, cookie, attr: attr.clone() };
+        let entry = Entry { name: new, cookie: fs.cookie(to_node, new)?, attr };
+        let replaced = renamed.replaced.clone();
+        let events = if from == to {
+            vec![(from, Event::Renamed(gone, entry, replaced))]
+        } else {
+            vec![(from, Event::Removed(gone)), (to, Event::Added(entry, replaced))]
+        };
+        Ok((renamed, events))
+    })?;
     c.answer(&RenameOk { source_cinfo: change_info(&renamed.from), target_cinfo: change_info(&renamed.to) })
+}
+
+/// A new entry, as it is told.
+pub(crate) fn added<'n>(
+    fs: &FileSystem,
+    dir: Node,
+    name: &'n [u8],
+    attr: Attr,
+) -> Result<Event<'n>, FsError> {
+    Ok(Event::Added(Entry { name, cookie: fs.cookie(dir, name)?, attr }, None))
 }
 
 /// Where only owners remove, others lack access: PERM is no status of REMOVE and RENAME (RFC 7530 §13.2, RFC 8881

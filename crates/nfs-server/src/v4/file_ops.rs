@@ -4,17 +4,19 @@ use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     ACCESS_DELETE, ACCESS_EXECUTE, ACCESS_EXTEND, ACCESS_LOOKUP, ACCESS_MODIFY, ACCESS_READ, ACCESS_XALIST,
     ACCESS_XAREAD, ACCESS_XAWRITE, AccessArgs, AccessOk, Bitmap4, Fattr4, GetattrArgs, LookupArgs, Nfsstat4,
-    Opnum, PutfhArgs, SetattrArgs, VerifyArgs,
+    Opnum, PutfhArgs, SetattrArgs, VerifyArgs, notify,
 };
 
 use super::attrs::{self, Purpose, View};
 use super::names::check_name;
+use super::told::{Event, needs};
 use super::{Compound, Failure, OpResult};
 use crate::fs::{Attr, FsError, Kind, access as right, permits};
 use crate::handle::{self, FileId};
 use crate::state::Conflict;
 use crate::state::delegated::Answer;
 use crate::state::held::{Asked, Asker};
+use crate::state::watch::Told;
 
 /// ACCESS (RFC 7530 §16.1, RFC 8881 §18.1, RFC 8276 §8.5).
 pub(crate) fn access(c: &mut Compound<'_>, args: AccessArgs) -> OpResult {
@@ -101,8 +103,21 @@ pub(crate) fn setattr(c: &mut Compound<'_>, args: SetattrArgs<'_>) -> OpResult {
         drop(part);
         fs.set_delegated_times(node, atime, mtime, false, c.now.wall)?;
     }
-    c.check_conflict(file, Conflict::Change)?;
-    fs.set_attr(c.who, node, &set, None, size_checked, c.now.wall)?;
+    let (who, now) = (c.who, c.now.wall);
+    let set_all = || fs.set_attr(who, node, &set, None, size_checked, now);
+    match attrs::changed_by_setting(args.obj_attributes.attrmask).filter(|_| attr.kind == Kind::Directory) {
+        Some(dir) => {
+            let needs = Told { dir, ..needs(notify::CHANGE_DIR_ATTRS) };
+            c.change_directories(None, &[(file, needs)], |_| {
+                set_all()?;
+                Ok(((), vec![(file, Event::Attributes)]))
+            })?;
+        }
+        None => {
+            c.check_conflict(file, Conflict::Change)?;
+            set_all()?;
+        }
+    }
     c.answer(&args.obj_attributes.attrmask)
 }
 

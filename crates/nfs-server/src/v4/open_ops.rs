@@ -7,14 +7,15 @@ use benchmaster_nfs_proto::v4::{
     OPEN_RESULT_PRESERVE_UNLINKED, OpenArgs, OpenClaim4, OpenConfirmArgs, OpenConfirmOk, OpenDelegationType4,
     OpenDowngradeArgs, OpenDowngradeOk, OpenOk, Openflag4, Opnum, SHARE_ACCESS_BOTH, SHARE_DENY_BOTH,
     Stateid4, WANT_DELEG_MASK, WANT_DELEG_TIMESTAMPS, WANT_OPEN_XOR_DELEGATION,
-    WANT_PUSH_DELEG_WHEN_UNCONTENDED, WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL, fattr4,
+    WANT_PUSH_DELEG_WHEN_UNCONTENDED, WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL, fattr4, notify,
 };
 
 use super::attrs::{self, Purpose};
 use super::deleg_ops::{self, Promise};
 use super::names::check_name;
+use super::told::needs;
 use super::turns::{Held, refused};
-use super::{Compound, Failure, OpResult, change_info, io_ops};
+use super::{Compound, Failure, OpResult, change_info, dir_ops, io_ops};
 use crate::fs::{Acl, Attr, FsError, Kind, NewFile, SetAttr, access as right, permits};
 use crate::handle::FileId;
 use crate::state::client::Clients;
@@ -24,6 +25,7 @@ use crate::state::file::{Files, Keeper};
 use crate::state::open::Share;
 use crate::state::owner::{OwnerId, OwnerKind};
 use crate::state::shards::All;
+use crate::state::watch::Told;
 use crate::state::{ClientId, Conflict, Stop};
 
 const READ: u8 = 1;
@@ -284,6 +286,7 @@ fn settle(
         may_write: may_write(c, found),
         times,
         seen: Seen::from(&attr),
+        told: Told::default(),
     };
     let promise = match args.claim {
         OpenClaim4::Previous(OpenDelegationType4::None | OpenDelegationType4::NoneExt) => Promise::None,
@@ -403,16 +406,17 @@ fn by_name(
             Err(error) => return Err(error.into()),
         }
         c.for_change(dir)?;
-        match &mut all {
-            Some(all) => {
-                let (clients, files) = all.split();
-                let (now, change) = (c.now.instant, Conflict::Change);
-                files.part(dir).recall_conflicting(clients, dir, change, c.client, now, c.effects)?;
-            }
-            None => c.check_conflict(dir, Conflict::Change)?,
-        }
-        match fs.create(c.who, dir_node, name, NewFile::Regular, &plan.set, plan.verifier, c.now.wall) {
-            Ok(created) => {
+        let (who, now) = (c.who, c.now.wall);
+        let made = c.change_directories(all.as_deref_mut(), &[(dir, needs(notify::ADD_ENTRY))], |told| {
+            let made = match fs.create(who, dir_node, name, NewFile::Regular, &plan.set, plan.verifier, now) {
+                Err(FsError::Exists) => return Ok((None, Vec::new())),
+                made => made?,
+            };
+            let event = told.then(|| dir_ops::added(fs, dir_node, name, made.attr.clone())).transpose()?;
+            Ok((Some(made), event.map(|event| (dir, event)).into_iter().collect()))
+        })?;
+        match made {
+            Some(created) => {
                 let file = FileId::new(dir.export, created.attr.node);
                 return Ok(OpenTarget {
                     cinfo: change_info(&created.dir),
@@ -421,8 +425,8 @@ fn by_name(
                     ..OpenTarget::existing(file, created.attr, 0)
                 });
             }
-            Err(FsError::Exists) if !last => {}
-            Err(error) => return Err(error.into()),
+            None if last => return Err(Nfsstat4::EXIST.into()),
+            None => {}
         }
     }
     Err(Nfsstat4::EXIST.into())

@@ -14,13 +14,13 @@ use crate::nfs::trial::Trial;
 use crate::{Stop, Tried};
 
 /// How long a callback may take to come.
-const SOON: Duration = Duration::from_secs(3);
+pub(super) const SOON: Duration = Duration::from_secs(3);
 /// How long is waited for what must not come.
-const QUIET: Duration = Duration::from_millis(150);
+pub(super) const QUIET: Duration = Duration::from_millis(150);
 const PAUSE: Duration = Duration::from_millis(30);
 
 /// A file on which the first client has a delegation.
-fn delegated(t: &mut Trial, share: Share, want: u32) -> Result<(Open, Stateid4), Stop> {
+pub(super) fn delegated(t: &mut Trial, share: Share, want: u32) -> Result<(Open, Stateid4), Stop> {
     t.object(Kind::File)?;
     let dir = t.dir();
     let client = t.a()?;
@@ -31,7 +31,7 @@ fn delegated(t: &mut Trial, share: Share, want: u32) -> Result<(Open, Stateid4),
     for _ in 0..20 {
         let open = client.opens("holder", &dir, "x", share)?;
         if let Some((stateid, writes)) = open.delegation
-            && writes == (want == v4::WANT_WRITE_DELEG)
+            && writes == (want & v4::WANT_DELEG_MASK == v4::WANT_WRITE_DELEG)
         {
             return Ok((open, stateid));
         }
@@ -52,11 +52,11 @@ fn read_delegated(t: &mut Trial) -> Result<(Open, Stateid4), Stop> {
     delegated(t, Share::READ, v4::WANT_READ_DELEG)
 }
 
-fn return_of(stateid: Stateid4) -> Argop<'static> {
+pub(super) fn return_of(stateid: Stateid4) -> Argop<'static> {
     Argop::Delegreturn(v4::DelegreturnArgs { deleg_stateid: stateid })
 }
 
-fn give_back(client: &mut Client4, fh: &[u8], stateid: Stateid4) -> Tried {
+pub(super) fn give_back(client: &mut Client4, fh: &[u8], stateid: Stateid4) -> Tried {
     client.on(fh, &[return_of(stateid)], &[S::OK])
 }
 
@@ -65,7 +65,7 @@ fn recalled_by<'a>(t: &mut Trial, held: (Open, Stateid4), op: impl Fn(&Client4) 
     recalled(t, &held.0.fh, held.1, op)
 }
 
-fn recalled<'a>(
+pub(super) fn recalled<'a>(
     t: &mut Trial,
     delegated: &[u8],
     stateid: Stateid4,
@@ -103,29 +103,39 @@ fn recalled<'a>(
     b.compound(&again)?.is(&[S::OK])
 }
 
-/// GET_DIR_DELEGATION without notifications.
-const DIR_DELEGATION: Argop<'static> = Argop::GetDirDelegation(v4::GetDirDelegationArgs {
-    signal_deleg_avail: false,
-    notification_types: v4::Bitmap4::EMPTY,
-    child_attr_delay: v4::Nfstime4 { seconds: 0, nseconds: 0 },
-    dir_attr_delay: v4::Nfstime4 { seconds: 0, nseconds: 0 },
-    child_attributes: v4::Bitmap4::EMPTY,
-    dir_attributes: v4::Bitmap4::EMPTY,
-});
+/// GET_DIR_DELEGATION with these notifications; child and directory attributes.
+pub(super) fn dir_delegation(told: v4::Bitmap4, attributes: v4::Bitmap4) -> Argop<'static> {
+    let at_once = v4::Nfstime4 { seconds: 0, nseconds: 0 };
+    Argop::GetDirDelegation(v4::GetDirDelegationArgs {
+        signal_deleg_avail: false,
+        notification_types: told,
+        child_attr_delay: at_once,
+        dir_attr_delay: at_once,
+        child_attributes: attributes,
+        dir_attributes: attributes,
+    })
+}
 
-/// A delegation of the directory that the first client has.
+/// A delegation of the directory that the first client has, without notifications.
 fn delegated_directory(t: &mut Trial) -> Result<Stateid4, Stop> {
+    Ok(delegated_directory_with(t, dir_delegation(v4::Bitmap4::EMPTY, v4::Bitmap4::EMPTY))?.1.stateid)
+}
+
+pub(super) fn delegated_directory_with(
+    t: &mut Trial,
+    ask: Argop<'static>,
+) -> Result<(String, v4::DirDelegation4), Stop> {
     let dir = t.dir();
     let client = t.a()?;
     client.forget_calls();
     client.keeps_delegations = true;
-    let answer = client.compound(&[putfh(&dir), DIR_DELEGATION])?;
+    let answer = client.compound(&[putfh(&dir), ask])?;
     let said = match answer.last() {
         Some(Resop::GetDirDelegation(Ok(said))) => Ok(said),
         _ => Err(answer.status()),
     };
     match said {
-        Ok(v4::GetDirDelegationOk::Granted(granted)) => Ok(granted.stateid),
+        Ok(v4::GetDirDelegationOk::Granted(granted)) => Ok((answer.sent, granted)),
         Ok(v4::GetDirDelegationOk::Unavailable(_))
         | Err(S::NOTSUPP | S::DIRDELEG_UNAVAIL | S::OP_ILLEGAL) => {
             Err(Stop::not_applicable("the server delegates no directories"))
@@ -232,7 +242,7 @@ checks! {
         => |t| {
             delegated_directory(t)?;
             let file = t.object(Kind::File)?;
-            t.a()?.on(&file, &[DIR_DELEGATION], &[S::NOTDIR])
+            t.a()?.on(&file, &[dir_delegation(v4::Bitmap4::EMPTY, v4::Bitmap4::EMPTY)], &[S::NOTDIR])
         };
     "delegation-beside-reader" V4 Must [V40 7530 "10.4", V41 8881 "10.4"]
         "An open for reading of another client stands beside a read delegation, which is not recalled."
