@@ -212,6 +212,21 @@ fn inherits(t: &mut Trial, of: Entry, kind: Kind) -> Result<(Answer, Vec<Entry>)
     Ok((answer, list.into_iter().filter(|entry| entry.who == who).collect()))
 }
 
+/// Modes that are set after this list change it.
+fn mode_changes(t: &mut Trial, list: &[Entry]) -> Tried {
+    let fh = listed(t, Kind::File, list)?;
+    let client = t.a()?;
+    for mode in [0o400, 0o640, 0o077] {
+        client.done(&fh, &[setattr(ANY, &Attrs::mode(mode))])?;
+        let (answer, list, got) = client.list_and_mode(&fh)?;
+        let derived = mode_of(&list);
+        hold(got == mode && derived == mode, &answer.sent, || {
+            format!("after mode {mode:o}: mode {got:o}, a list that amounts to {derived:o}: {list:?}")
+        })?;
+    }
+    Ok(())
+}
+
 /// Setting this list fails so.
 fn refused(t: &mut Trial, kind: Kind, bad: Entry, right: &[S]) -> Tried {
     let fh = t.object(kind)?;
@@ -336,19 +351,12 @@ checks! {
         };
     "mode-changes-acl" V4 Must [V40 7530 "6.4.1.1", V41 8881 "6.4.1.1"]
         "A mode that is set changes the list: it then amounts to the mode."
+        => |t| mode_changes(t, &plain(RWX, READ, READ));
+    "mode-changes-named-acl" V4 Should [V40 7530 "6.4.1.1", V41 8881 "6.4.1.1"]
+        "A mode that is set changes a list that names users, too, so that it amounts to the mode."
         => |t| {
             let named = entry(ALLOW, 0, READ | WRITE | APPEND | SEE, &who(t)?);
-            let fh = listed(t, Kind::File, &before_nothing(&[named]))?;
-            let client = t.a()?;
-            for mode in [0o400, 0o640, 0o077] {
-                client.done(&fh, &[setattr(ANY, &Attrs::mode(mode))])?;
-                let (answer, list, got) = client.list_and_mode(&fh)?;
-                let derived = mode_of(&list);
-                hold(got == mode && derived == mode, &answer.sent, || {
-                    format!("after mode {mode:o}: mode {got:o}, a list that amounts to {derived:o}: {list:?}")
-                })?;
-            }
-            Ok(())
+            mode_changes(t, &before_nothing(&[named]))
         };
     "mode-limits-users" V4 Should [V40 7530 "6.4.1.1", V41 8881 "6.4.1.1"]
         "After a mode is set that gives the group nothing, users whom the list names cannot read or write."

@@ -318,6 +318,8 @@ checks! {
     "holder-knows-times" V42 Should [V42 8881 "10.4.3"]
         "GETATTR of another client shows the time of change that the holder of a delegation with time stamps gives (RFC 9754 §5)."
         => |t| {
+            let dir = t.dir();
+            t.a()?.needs(&dir, fattr4::TIME_DELEG_MODIFY, "time_deleg_modify")?;
             let (fh, stateid) = written(t, v4::WANT_WRITE_DELEG | v4::WANT_DELEG_TIMESTAMPS)?;
             let stat = t.a()?.stat(&fh)?;
             // Later than the delegation, and not in the future.
