@@ -134,6 +134,7 @@ mutants! {
     ChangesNotTold = "server, v4.1: holders of directories are not told of changes",
     NotificationsUnasked = "server, v4.1: delegations of directories have notifications that nobody asked for",
     ExistRecalls = "server, v4.1: a name that is taken recalls the delegation of its directory",
+    SlotsNotRecalled = "server, v4.1: fewer slots are to be used, and clients are not called for it",
     AclUnchecked = "server, v4: access control lists are kept and do not count",
     LastEntryDecides = "server, v4: of an access control list the last entry decides",
     ModeLeavesAcl = "server, v4: a new mode leaves the access control list as it is",

@@ -1,4 +1,5 @@
-//! Calls from the server to its clients: CB_NULL, CB_RECALL, CB_GETATTR, CB_NOTIFY, CB_NOTIFY_LOCK.
+//! Calls from the server to its clients: CB_NULL, CB_RECALL, CB_GETATTR, CB_NOTIFY, CB_NOTIFY_LOCK,
+//! CB_RECALL_SLOT.
 //!
 //! Clients with sessions are called over connections of their own (RFC 8881 §2.10.3.1), clients of 4.0 over one that
 //! the server opens (RFC 7530 §3.3.3). One background thread does it all ([`Callbacks::run`]), so that no serving

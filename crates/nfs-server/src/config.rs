@@ -30,6 +30,9 @@ pub struct ServerConfig {
     pub lease: Duration,
     /// Slots of a session's fore channel (RFC 8881 §2.10.6).
     pub slots: u32,
+    /// Requests that all sessions together should have outstanding: each session's share is what SEQUENCE asks clients to keep
+    /// to, and CB_RECALL_SLOT when it falls (RFC 8881 §2.10.6.1). `None`: as many as they have slots.
+    pub requests: Option<u32>,
     /// Largest READ and WRITE.
     pub max_io: u32,
     /// Whether read delegations are granted.
@@ -147,6 +150,7 @@ impl Default for ServerConfig {
             threads: std::thread::available_parallelism().map_or(1, Into::into),
             lease: Duration::from_secs(90),
             slots: 64,
+            requests: None,
             max_io: 1 << 20,
             delegations: true,
             write_delegations: false,

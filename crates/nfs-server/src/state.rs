@@ -118,6 +118,11 @@ pub enum Callback {
         /// Changes in order, each an encoded `notify4`.
         changes: Vec<Vec<u8>>,
     },
+    /// To use no slot beyond this one (CB_RECALL_SLOT, RFC 8881 §20.8).
+    RecallSlots {
+        /// Highest slot to use.
+        highest: u32,
+    },
     /// To learn that a lock may be free for which it waits (CB_NOTIFY_LOCK, RFC 8881 §20.11).
     NotifyLock {
         /// File of the lock.
@@ -154,7 +159,7 @@ impl State {
     /// No clients. `boot` differs at every start of the server (client ids, session ids). When clients are known from
     /// before a restart a grace period begins for them.
     pub fn new(config: &ServerConfig, boot: u64, now: Instant, known_clients: Vec<Vec<u8>>) -> Self {
-        let sessions = Arc::new(Sessions::new(boot));
+        let sessions = Arc::new(Sessions::new(boot, config.requests));
         let write_delegations = Arc::new(AtomicBool::new(false));
         let clients = Clients::new(config, boot, sessions.clone(), now, known_clients);
         let known_changes = clients.known_changes();

@@ -93,6 +93,9 @@ pub(crate) struct ServeArgs {
     /// Slots of a session
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) slots: u32,
+    /// Requests that all sessions together should have outstanding: each is asked to keep to its share [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) requests: Option<u32>,
     /// Largest READ and WRITE
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = max_io)]
     pub(crate) max_io: ByteSize,

@@ -82,6 +82,7 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
         threads: args.threads.map_or(defaults.threads, usize::from),
         lease: args.lease.0,
         slots: args.slots,
+        requests: args.requests,
         max_io: args.max_io.bytes() as u32,
         delegations: !args.no_delegations,
         write_delegations: args.write_delegations,

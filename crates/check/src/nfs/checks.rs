@@ -57,6 +57,7 @@ mod open4;
 mod readdir4;
 mod rpc;
 mod session4;
+mod slots4;
 mod stateid4;
 mod v2;
 mod v42;
@@ -83,6 +84,7 @@ pub(super) const ALL: &[&[Check<Trial>]] = &[
     stateid4::LIST,
     lock4::LIST,
     session4::LIST,
+    slots4::LIST,
     compound4::LIST,
     readdir4::LIST,
     delegation4::LIST,

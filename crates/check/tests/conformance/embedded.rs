@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use benchmaster_check::nfs::{check, list, versions};
+use benchmaster_check::nfs::{list, versions};
 use benchmaster_check::{Text, Verdict};
-use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::nfs::NfsVersion;
 
-use crate::support::{all, broken, config, server, target};
+use crate::support::{all, broken, server, target};
 
 fn keeps_all(version: NfsVersion) {
     let server = server();
@@ -44,23 +43,6 @@ fn version_4_1() {
 #[test]
 fn version_4_2() {
     keeps_all(NfsVersion::V42);
-}
-
-/// A server that delegates for writing without being asked, as clients of 4.0 cannot ask.
-#[test]
-fn version_4_0_with_write_delegations() {
-    let config = ServerConfig { write_delegations: true, ..config() };
-    let server = Server::start(config).unwrap();
-    let wanted = ["holder-knows-size", "holder-changes-change"];
-    let checked = check(
-        &target(server.address()),
-        NfsVersion::V40,
-        &|check| wanted.contains(&check.name),
-        &|| true,
-        &mut |_| {},
-    )
-    .unwrap();
-    assert_eq!(checked.counts(), [wanted.len(), 0, 0], "{:?}", broken(&checked));
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub(crate) fn config() -> ServerConfig {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         threads: 2,
         lease: Duration::from_secs(1),
+        // So that sessions get fewer slots beside others.
+        requests: Some(16),
         ..ServerConfig::default()
     }
 }

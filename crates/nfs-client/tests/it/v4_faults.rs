@@ -237,6 +237,35 @@ fn two_hundred_tasks_share_four_slots() {
     }
 }
 
+/// The server asks for fewer slots when another session comes, and allows more when it is gone.
+#[test]
+fn slots_follow_what_the_server_wants() {
+    for minor in [1, 2] {
+        let server = server_with(&[], |config| config.requests = Some(8));
+        let options = to(server.address(), minor);
+        let (reactor, counters, client) = mounted(&options);
+        many_tasks(&reactor, &client, 20, 1);
+        assert_eq!(client.slots().1, 8);
+        let identity = b"another client".to_vec();
+        let (other_reactor, _, other) = mounted(&Connect { identity, ..options });
+        // CB_RECALL_SLOT comes by itself.
+        let lowered = || counters.snapshot().event(Event::SlotsLowered) > 0;
+        for _ in 0..500 {
+            if lowered() {
+                break;
+            }
+            reactor.block_on(reactor.sleep(Duration::from_millis(10))).unwrap();
+        }
+        assert!(lowered());
+        assert_eq!(client.slots().1, 4);
+        other_reactor.block_on(other.unmount()).unwrap().unwrap();
+        // The next reply allows them again.
+        reactor.block_on(client.getattr(&client.root())).unwrap().unwrap();
+        assert_eq!(client.slots().1, 8);
+        reactor.block_on(client.unmount()).unwrap().unwrap();
+    }
+}
+
 #[test]
 fn calls_that_are_given_up_keep_the_slots_in_order() {
     for minor in [1, 2] {

@@ -3,8 +3,9 @@
 use benchmaster_nfs_proto::rpc::{CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply};
 use benchmaster_nfs_proto::v4::{
     Attributes, Bitmap4, CbArgop, CbCompoundHeader, CbGetattrArgs, CbNotifyArgs, CbNotifyLockArgs,
-    CbRecallArgs, CbResop, CbSequenceArgs, CompoundRes, Fattr4, LockOwner4, NFS_CB, Nfsstat4, Nfstime4,
-    Notify4, PROC_COMPOUND, PROC_NULL, ReferringCall4, ReferringCallList4, Sessionid4, fattr4,
+    CbRecallArgs, CbRecallSlotArgs, CbResop, CbSequenceArgs, CompoundRes, Fattr4, LockOwner4, NFS_CB,
+    Nfsstat4, Nfstime4, Notify4, PROC_COMPOUND, PROC_NULL, ReferringCall4, ReferringCallList4, Sessionid4,
+    fattr4,
 };
 use benchmaster_nfs_proto::xdr::{Decoder, Encoder, List};
 
@@ -110,6 +111,9 @@ pub(super) fn compound(
             let changes = changes.ok()?;
             let (stateid, changes) = (*stateid, List::Items(&changes));
             e.put(&CbArgop::Notify(CbNotifyArgs { stateid, fh: fh.as_slice().into(), changes }));
+        }
+        Callback::RecallSlots { highest } => {
+            e.put(&CbArgop::RecallSlot(CbRecallSlotArgs { target_highest_slotid: *highest }));
         }
         Callback::NotifyLock { file, owner } => {
             let fh = handle::encode(instance, *file);

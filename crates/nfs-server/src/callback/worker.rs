@@ -317,7 +317,7 @@ impl<H: Host> Worker<H> {
                 let mut part = self.host.state().write_of(&stateid);
                 part.files().notified(client, stateid, status, now, effects);
             }
-            Callback::Probe | Callback::NotifyLock { .. } => {}
+            Callback::Probe | Callback::NotifyLock { .. } | Callback::RecallSlots { .. } => {}
         }
     }
 

@@ -400,6 +400,7 @@ impl Clients {
                 session.kill();
                 self.sessions.remove(&session.id());
             }
+            self.sessions.share_out();
         }
         let owners = self.owners(client.kind.minor());
         if let Some(records) = owners.get_mut(&client.owner) {

@@ -42,6 +42,8 @@ const SHARDS: usize = 64;
 pub struct Session {
     id: Sessionid4,
     lease: Arc<Lease>,
+    /// Slots that each session should use.
+    share: Arc<AtomicU32>,
     /// Limits of the fore channel. Sizes are those of whole RPC messages (RFC 8881 §18.36.3).
     pub(crate) limits: ChannelAttrs4,
     slots: Box<[Slot]>,
@@ -58,6 +60,9 @@ pub struct Sessions {
     shards: Box<[Shard]>,
     next: AtomicU64,
     boot: u64,
+    /// Requests that all should have outstanding, if that is limited, and the share of each: at least 1.
+    requests: Option<u32>,
+    share: Arc<AtomicU32>,
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +111,7 @@ impl Session {
         Self {
             id,
             lease,
+            share: Arc::new(AtomicU32::new(u32::MAX)),
             limits,
             slots: (0..slots).map(|_| Slot::default()).collect(),
             dead: AtomicBool::new(false),
@@ -113,6 +119,11 @@ impl Session {
             connections: Connections::default(),
             back: Mutex::new(back),
         }
+    }
+
+    /// With this share of what all sessions should have outstanding.
+    pub(super) fn sharing(self, sessions: &Sessions) -> Self {
+        Self { share: Arc::clone(&sessions.share), ..self }
     }
 
     /// Session id.
@@ -197,7 +208,7 @@ impl Session {
             sequenceid: args.sequenceid,
             slotid: args.slotid,
             highest_slotid: highest,
-            target_highest_slotid: highest,
+            target_highest_slotid: highest.min(self.share.load(Ordering::Relaxed) - 1),
             status_flags: self.lease.flags() | self.flags.load(Ordering::Relaxed),
         }
     }
@@ -360,9 +371,17 @@ impl Connections {
 }
 
 impl Sessions {
-    pub(super) fn new(boot: u64) -> Self {
+    pub(super) fn new(boot: u64, requests: Option<u32>) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Self { shards, next: AtomicU64::new(1), boot }
+        let share = Arc::new(AtomicU32::new(u32::MAX));
+        Self { shards, next: AtomicU64::new(1), boot, requests, share }
+    }
+
+    /// Shares the requests out again, after sessions came or went. The highest slot to use, where that is a lower one for others.
+    pub(super) fn share_out(&self) -> Option<u32> {
+        let sessions = u32::try_from(self.len()).unwrap_or(u32::MAX);
+        let share = (self.requests? / sessions.max(1)).max(1);
+        (share < self.share.swap(share, Ordering::Relaxed)).then_some(share - 1)
     }
 
     /// An id never used before, by this server or an earlier start of it.

@@ -307,6 +307,7 @@ checks! {
             let dirty = Held { size: size + 1, change: change + 1, times: None };
             let end = Instant::now() + SOON;
             let second = loop {
+                t.a()?.renew()?;
                 let second = shown_within(t, &fh, dirty, &[fattr4::CHANGE], QUIET)?;
                 if first.change != second.change || Instant::now() > end {
                     break second;

@@ -13,12 +13,12 @@ use crate::{Stop, Tried};
 const FLAGS: u32 = v4::EXCHGID_USE_NON_PNFS;
 
 /// The next SEQUENCE of a client.
-fn next(client: &Client4) -> Result<SequenceArgs, Stop> {
+pub(super) fn next(client: &Client4) -> Result<SequenceArgs, Stop> {
     client.sequence(true).ok_or_else(|| Stop::failed("SEQUENCE", "the client has no session"))
 }
 
 /// A compound of a SEQUENCE and operations, as they are; a good SEQUENCE counts.
-fn call(client: &mut Client4, sequence: SequenceArgs, ops: &[Argop<'_>]) -> Result<Answer, Stop> {
+pub(super) fn call(client: &mut Client4, sequence: SequenceArgs, ops: &[Argop<'_>]) -> Result<Answer, Stop> {
     let answer = client.plain(&[&[Argop::Sequence(sequence)], ops].concat())?;
     let taken = matches!(answer.all().first(), Some(Resop::Sequence(Ok(_))));
     if let Some(session) = client.session.as_mut().filter(|_| taken && sequence.slotid == 0) {

@@ -31,8 +31,8 @@ impl World {
         let now = Instant::now();
         let boot = 0x1111_2222_3333_4444;
         let known = known.iter().map(|name| name.to_vec()).collect();
-        let clients = Clients::new(&config, boot, Arc::new(Sessions::new(boot)), now, known);
-        let unused = Clients::new(&config, boot, Arc::new(Sessions::new(boot)), now, Vec::new());
+        let clients = Clients::new(&config, boot, Arc::new(Sessions::new(boot, None)), now, known);
+        let unused = Clients::new(&config, boot, Arc::new(Sessions::new(boot, None)), now, Vec::new());
         let files = AllFiles::alone(&config, boot, unused);
         Self { clients, files, effects: Effects::new(), now, host: [192, 0, 2, 1].into() }
     }

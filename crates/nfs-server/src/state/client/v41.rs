@@ -205,8 +205,9 @@ impl Clients {
             channel.add(back);
         }
         let sessionid = self.sessions.next_id();
-        let session =
-            Arc::new(Session::new(sessionid, client.lease.clone(), fore_chan_attrs, slots, channel));
+        let session = Session::new(sessionid, client.lease.clone(), fore_chan_attrs, slots, channel)
+            .sharing(&self.sessions);
+        let session = Arc::new(session);
         session.add_fore(connection);
         let created =
             CreateSessionOk { sessionid, sequence: args.sequence, flags, fore_chan_attrs, back_chan_attrs };
@@ -222,7 +223,23 @@ impl Clients {
         }
         client.refresh_paths();
         effects.push(Effect::Call(id, Callback::Probe));
+        self.share_slots(id, effects);
         Ok(created)
+    }
+
+    /// Shares out what sessions should have outstanding; others than `new`, whose next SEQUENCE says it, are called where
+    /// that is less than before.
+    fn share_slots(&self, new: ClientId, effects: &mut Effects) {
+        let Some(highest) = self.sessions.share_out() else { return };
+        if is_broken(Mutant::SlotsNotRecalled) {
+            return;
+        }
+        for (id, client) in &self.by_id {
+            let more = |session: &Arc<Session>| session.slot_count() as u32 > highest + 1;
+            if *id != new && matches!(&client.kind, Kind::Session(state) if state.sessions.iter().any(more)) {
+                effects.push(Effect::Call(*id, Callback::RecallSlots { highest }));
+            }
+        }
     }
 
     /// DESTROY_SESSION from a request on `connection`; `slot` is the slot that this very request occupies, where it
@@ -242,6 +259,7 @@ impl Clients {
         }
         session.kill();
         self.sessions.remove(id);
+        self.sessions.share_out();
         self.replies.give_back(session.client(), kept(&session));
         if let Some(client) = self.by_id.get_mut(&session.client()) {
             if let Kind::Session(state) = &mut client.kind {

@@ -442,7 +442,7 @@ fn requests_on_all_slots_at_once_are_executed_once() {
 
 #[test]
 fn sessions_are_found_by_id() {
-    let table = Sessions::new(7);
+    let table = Sessions::new(7, None);
     let ids: Vec<Sessionid4> = (0..300).map(|_| table.next_id()).collect();
     for id in &ids {
         let made = session();

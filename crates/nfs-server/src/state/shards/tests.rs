@@ -15,7 +15,7 @@ fn file(ino: u64) -> FileId {
 
 fn shards() -> Shards {
     let config = ServerConfig { threads: THREADS, ..ServerConfig::default() };
-    let clients = Clients::new(&config, 7, Arc::new(Sessions::new(7)), Instant::now(), Vec::new());
+    let clients = Clients::new(&config, 7, Arc::new(Sessions::new(7, None)), Instant::now(), Vec::new());
     Shards::new(&config, 7, clients, &Arc::default())
 }
 
