@@ -17,10 +17,12 @@ use std::thread;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 mod capabilities;
+mod discipline;
 mod interface;
 mod user;
 
 pub use capabilities::{Capabilities, Privilege, capabilities, privilege};
+pub(crate) use discipline::Discipline;
 pub use interface::{Interfaces, MacAddress, RouteMetrics};
 pub use user::{enter_user_namespace, enter_user_namespace_as_root};
 

@@ -38,7 +38,7 @@ impl fmt::Display for MacAddress {
 #[derive(Debug)]
 pub struct Interfaces {
     socket: OwnedFd,
-    netlink: OwnedFd,
+    pub(super) netlink: OwnedFd,
 }
 
 impl Interfaces {
@@ -248,7 +248,7 @@ pub(crate) fn device(name: &str, action: &'static str) -> Result<[c_char; libc::
 }
 
 /// Bytes of a header of netlink messages.
-const NETLINK_HEADER: usize = 16;
+pub(super) const NETLINK_HEADER: usize = 16;
 // From linux/rtnetlink.h and linux/if_link.h.
 const IFLA_IFNAME: u16 = 3;
 
@@ -322,7 +322,7 @@ fn mask(bits: u8) -> u32 {
 }
 
 /// An attribute of a message, with what fills it up to the next.
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = 4 + value.len() as u16;
     let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
     bytes.resize(bytes.len().next_multiple_of(4), 0);
@@ -336,7 +336,7 @@ fn link_message(kind: u16, flags: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// A message to be acknowledged: what it is about, and attributes.
-fn message(kind: u16, flags: u16, information: &[u8], attributes: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn message(kind: u16, flags: u16, information: &[u8], attributes: &[Vec<u8>]) -> Vec<u8> {
     const REQUEST_AND_ACKNOWLEDGE: u16 = 5;
     let length = NETLINK_HEADER + information.len() + attributes.iter().map(Vec::len).sum::<usize>();
     let mut message = (length as u32).to_ne_bytes().to_vec();

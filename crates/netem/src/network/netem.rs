@@ -9,10 +9,8 @@ use std::io::{self, Seek, Write};
 use std::process::Command;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::link::Link;
-use crate::namespace::{Namespace, NamespaceError};
+use crate::namespace::{Discipline, Interfaces, Namespace, NamespaceError};
 use crate::wire::{
     ClientReport, DirectionReport, INTERFACE, NETWORK_BITS, Report, client_address, server_address,
     silence_ipv6,
@@ -35,9 +33,9 @@ pub enum CommandError {
         /// On its standard error.
         said: String,
     },
-    /// What it printed cannot be read.
-    #[error("unexpected output of `{command}`: no statistics of queueing disciplines")]
-    Output { command: String },
+    /// The kernel did not say what queueing disciplines counted.
+    #[error("cannot read what the emulated network carried: {0}")]
+    Counts(#[source] io::Error),
     /// Namespaces or interfaces could not be made.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
@@ -194,12 +192,14 @@ impl Netem {
     }
 
     fn counted(&self) -> Result<Report, CommandError> {
-        let at_switch = statistics(&self.switch)?;
+        let switch = self.switch.interfaces()?;
+        let at_switch = disciplines(&switch)?;
         let mut clients = Vec::with_capacity(self.clients.len());
         for (client, namespace) in (0..).zip(&self.clients) {
+            let interfaces = namespace.interfaces()?;
             clients.push(ClientReport {
-                to_server: direction(&statistics(namespace)?, INTERFACE),
-                to_client: direction(&at_switch, &port_of(client)),
+                to_server: direction(&disciplines(&interfaces)?, interfaces.index(INTERFACE)?),
+                to_client: direction(&at_switch, switch.index(&port_of(client))?),
             });
         }
         Ok(Report { clients, interfaces: Vec::new() })
@@ -275,11 +275,11 @@ fn time(time: Duration) -> String {
     }
 }
 
-fn run(namespace: &Namespace, program: &str, arguments: &[&str]) -> Result<Vec<u8>, CommandError> {
+fn run(namespace: &Namespace, program: &str, arguments: &[&str]) -> Result<(), CommandError> {
     let line = || format!("{program} {}", arguments.join(" "));
     let mut command = Command::new(program);
     command.args(arguments);
-    output(namespace, &mut command, &line())
+    carry_out(namespace, &mut command, &line())
 }
 
 /// Has a program carry out commands, one a line.
@@ -291,18 +291,18 @@ fn batch(namespace: &Namespace, program: &str, lines: &str) -> Result<(), Comman
         let mut command = Command::new(program);
         command.args(["-batch", "-"]).stdin(input);
         let line = format!("{program} -batch: {}", lines.trim_end().replace('\n', "; "));
-        return output(namespace, &mut command, &line).map(drop);
+        return carry_out(namespace, &mut command, &line);
     };
-    run(namespace, program, &line.split(' ').collect::<Vec<_>>()).map(drop)
+    run(namespace, program, &line.split(' ').collect::<Vec<_>>())
 }
 
-/// What a command prints that is started from a thread in the namespace: a child that would enter it itself had to be
-/// a copy of this process, of all its memory.
-fn output(namespace: &Namespace, command: &mut Command, line: &str) -> Result<Vec<u8>, CommandError> {
+/// Starts a command from a thread in the namespace: a child that would enter it itself had to be a copy of this process,
+/// of all its memory.
+fn carry_out(namespace: &Namespace, command: &mut Command, line: &str) -> Result<(), CommandError> {
     let output = namespace.run(|| command.output())?;
     let output = output.map_err(|source| CommandError::Start { command: line.to_owned(), source })?;
     if output.status.success() {
-        Ok(output.stdout)
+        Ok(())
     } else {
         Err(CommandError::Failed {
             command: line.to_owned(),
@@ -312,24 +312,19 @@ fn output(namespace: &Namespace, command: &mut Command, line: &str) -> Result<Ve
 }
 
 /// The queueing disciplines of a namespace.
-fn statistics(namespace: &Namespace) -> Result<Vec<Value>, CommandError> {
-    const ARGUMENTS: [&str; 4] = ["-s", "-j", "qdisc", "show"];
-    let text = run(namespace, "tc", &ARGUMENTS)?;
-    serde_json::from_slice(&text)
-        .map_err(|_| CommandError::Output { command: format!("tc {}", ARGUMENTS.join(" ")) })
+fn disciplines(interfaces: &Interfaces) -> Result<Vec<Discipline>, CommandError> {
+    interfaces.disciplines().map_err(CommandError::Counts)
 }
 
 /// What the netem of a device counted. Losses and full queues are one number to netem.
-fn direction(disciplines: &[Value], device: &str) -> DirectionReport {
-    let of_device = |discipline: &&Value| discipline["dev"] == device && discipline["kind"] == "netem";
-    let Some(found) = disciplines.iter().find(of_device) else { return DirectionReport::default() };
-    let number = |name: &str| found[name].as_u64().unwrap_or(0);
-    DirectionReport {
-        frames: number("packets"),
-        bytes: number("bytes"),
-        lost: number("drops"),
+fn direction(disciplines: &[Discipline], device: i32) -> DirectionReport {
+    let of_device = |found: &&Discipline| found.device == device && found.kind == "netem";
+    disciplines.iter().find(of_device).map_or_else(DirectionReport::default, |found| DirectionReport {
+        frames: found.frames,
+        bytes: found.bytes,
+        lost: found.lost,
         ..DirectionReport::default()
-    }
+    })
 }
 
 #[cfg(test)]
@@ -371,12 +366,12 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_found_in_what_tc_prints() {
-        let text = r#"[{"kind":"noqueue","dev":"lo","packets":0},
-            {"kind":"netem","handle":"1:","dev":"bm0","root":true,"bytes":4242,"packets":42,"drops":7}]"#;
-        let found: Vec<Value> = serde_json::from_str(text).unwrap();
-        let direction = direction(&found, "bm0");
+    fn counts_are_those_of_a_devices_netem() {
+        let other = Discipline { device: 1, kind: "noqueue".into(), frames: 1, bytes: 1, lost: 1 };
+        let netem = Discipline { device: 7, kind: "netem".into(), frames: 42, bytes: 4242, lost: 7 };
+        let found = [other, netem];
+        let direction = direction(&found, 7);
         assert_eq!((direction.frames, direction.bytes, direction.lost), (42, 4242, 7));
-        assert_eq!(super::direction(&found, "lo"), DirectionReport::default());
+        assert_eq!(super::direction(&found, 1), DirectionReport::default());
     }
 }
