@@ -140,12 +140,6 @@ pub(crate) enum Command {
     Import(ImportArgs),
     Workloads(WorkloadsArgs),
     Generate(GenerateArgs),
-    /// Do a part of a lab on virtual time: what the program starts itself with there
-    #[command(hide = true, name = "__virtual-time-part")]
-    VirtualTimePart {
-        /// The part
-        arguments: Vec<String>,
-    },
 }
 
 /// Show NFS mounts or a running study, live

@@ -20,6 +20,10 @@ use crate::cli::Command;
 use benchmaster_musl as _;
 
 fn main() -> ExitCode {
+    // Before all commands are described, which takes more memory than the part itself.
+    if let Some(arguments) = commands::virtual_time::part_wanted() {
+        return status_of(commands::virtual_time::part(&arguments));
+    }
     // When a shell asks for completions: prints them, and ends.
     CompleteEnv::with_factory(cli::command).var(cli::COMPLETE).complete();
     let cli = cli::parse().unwrap_or_else(|error| error.exit());
@@ -52,8 +56,12 @@ fn main() -> ExitCode {
         Command::Import(args) => commands::import::import(&args),
         Command::Workloads(args) => commands::built_in::workloads(&args),
         Command::Generate(args) => commands::built_in::generate(&args.what),
-        Command::VirtualTimePart { arguments } => commands::virtual_time::part(&arguments),
     };
+    status_of(result)
+}
+
+/// Says what failed, if anything did.
+fn status_of(result: failure::Result<failure::Status>) -> ExitCode {
     let status = result.unwrap_or_else(|failure| {
         output::error(&failure);
         failure.status

@@ -13,6 +13,7 @@ mod boot;
 mod first;
 mod inside;
 mod part;
+mod processor;
 
 use std::time::Duration;
 

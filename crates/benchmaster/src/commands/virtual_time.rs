@@ -24,6 +24,17 @@ const RESULTS: &str = "/tmp/results";
 /// Memory that the guest's kernel, programs and the controller's results take beside clients and server.
 const OWN_MEMORY: u64 = 256 << 20;
 
+/// The part of a lab on virtual time that this process was started for, which only this program does.
+pub(crate) fn part_wanted() -> Option<Vec<String>> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == virtual_time::COMMAND) {
+        return Some(arguments.map(|argument| argument.to_string_lossy().into_owned()).collect());
+    }
+    // Nodes have a process 1 of their own, which was asked for a part.
+    let is_first = std::process::id() == 1 && std::env::var_os(virtual_time::VARIABLE).is_some();
+    is_first.then(|| Part::First.arguments())
+}
+
 /// What this program does for a lab on virtual time, as a process of its own.
 pub(crate) fn part(arguments: &[String]) -> Result<Status> {
     let part = Part::parse(arguments).map_err(Failure::wrong_input)?;
@@ -32,15 +43,6 @@ pub(crate) fn part(arguments: &[String]) -> Result<Status> {
         error => Failure::failed(error),
     })?;
     Ok(Status::Fine)
-}
-
-/// Whether this is process 1 of a guest on virtual time; it has done its job then.
-pub(crate) fn was_first() -> bool {
-    let asked = std::env::var_os(virtual_time::VARIABLE).is_some() && std::process::id() == 1;
-    if asked {
-        virtual_time::first();
-    }
-    asked
 }
 
 /// Whether a study runs on virtual time, and this is not the guest in which it does.

@@ -5,20 +5,15 @@ use benchmaster_record::results::{ServerOperation, ServerUse};
 use benchmaster_telemetry::samplers::nfsd;
 use benchmaster_telemetry::sampling::{Metric, Sink};
 
-/// Begins a part of the text that [`SERVER_SCRIPT`] and [`CLIENT_SCRIPT`] print.
-const PART: &str = "== ";
+// One program that reads several files, instead of one for each: looks are part of every run.
 
-/// Shell script whose output is read by [`ServerLook::parse`].
-pub const SERVER_SCRIPT: &str = "for f in /proc/fs/nfsd/clients/*/info; do \
-    [ -f \"$f\" ] && { echo '== client'; cat \"$f\"; }; done; \
-    echo '== grace'; cat /proc/fs/nfsd/v4_end_grace 2>/dev/null; \
-    echo '== lock-grace'; cat /proc/fs/lockd/nlm_end_grace 2>/dev/null; \
-    echo '== rpc'; cat /proc/net/rpc/nfsd 2>/dev/null; true";
+/// Shell command whose output is read by [`ServerLook::parse`]: lines of files, each behind the file's path and a colon.
+pub const SERVER_SCRIPT: &str = "exec grep -sH '' /proc/fs/nfsd/clients/*/info /proc/fs/nfsd/v4_end_grace \
+    /proc/fs/lockd/nlm_end_grace /proc/net/rpc/nfsd";
 
-/// Shell script whose output is read by [`ClientLook::parse`].
-pub const CLIENT_SCRIPT: &str = "echo '== name'; cat /proc/sys/kernel/hostname; \
-    echo '== unique'; cat /sys/module/nfs/parameters/nfs4_unique_id /sys/fs/nfs/net/nfs_client/identifier 2>/dev/null; \
-    echo '== arp'; cat /proc/net/arp; true";
+/// Shell command whose output is read by [`ClientLook::parse`], as [`SERVER_SCRIPT`].
+pub const CLIENT_SCRIPT: &str = "exec grep -sH '' /proc/sys/kernel/hostname /sys/module/nfs/parameters/nfs4_unique_id \
+    /sys/fs/nfs/net/nfs_client/identifier /proc/net/arp";
 
 /// The kernel's server at one time.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -92,9 +87,19 @@ pub struct LabLook {
     pub clients: Vec<ClientLook>,
 }
 
-/// Parts of a text, by the word after `== `.
-fn parts(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.split(PART).skip(1).filter_map(|part| part.split_once('\n'))
+/// Paths of files and what is in them, from the output of `grep -H`.
+fn files(text: &str) -> Vec<(&str, String)> {
+    let mut files: Vec<(&str, String)> = Vec::new();
+    for (path, line) in text.lines().filter_map(|line| line.split_once(':')) {
+        match files.last_mut() {
+            Some((last, content)) if *last == path => {
+                content.push_str(line);
+                content.push('\n');
+            }
+            _ => files.push((path, format!("{line}\n"))),
+        }
+    }
+    files
 }
 
 /// What the kernel says of a grace period: whether it is over.
@@ -110,12 +115,12 @@ impl ServerLook {
     /// Reads what [`SERVER_SCRIPT`] printed. What is missing is empty.
     pub fn parse(text: &str) -> Self {
         let mut look = Self::default();
-        for (part, text) in parts(text) {
-            match part.trim() {
-                "client" => look.clients.push(known_client(text)),
-                "grace" => look.grace_ended = ended(text),
-                "lock-grace" => look.lock_grace_ended = ended(text),
-                "rpc" => text.clone_into(&mut look.rpc),
+        for (path, text) in files(text) {
+            match path {
+                "/proc/fs/nfsd/v4_end_grace" => look.grace_ended = ended(&text),
+                "/proc/fs/lockd/nlm_end_grace" => look.lock_grace_ended = ended(&text),
+                "/proc/net/rpc/nfsd" => look.rpc = text,
+                _ if path.ends_with("/info") => look.clients.push(known_client(&text)),
                 _ => {}
             }
         }
@@ -203,18 +208,17 @@ impl ClientLook {
     /// Reads what [`CLIENT_SCRIPT`] printed.
     pub fn parse(machine: &str, text: &str) -> Self {
         let mut look = Self { machine: machine.to_owned(), ..Self::default() };
-        for (part, text) in parts(text) {
-            match part.trim() {
-                "name" => text.trim().clone_into(&mut look.host),
-                "unique" => {
-                    let said = text.lines().map(str::trim);
-                    let said = said.filter(|line| !["", "(null)"].contains(line));
-                    look.unique = said.collect::<Vec<_>>().join(" ");
-                }
-                "arp" => look.neighbours = text.lines().skip(1).filter_map(neighbour).collect(),
-                _ => {}
+        let mut unique = Vec::new();
+        for (path, text) in files(text) {
+            match path {
+                "/proc/sys/kernel/hostname" => text.trim().clone_into(&mut look.host),
+                "/proc/net/arp" => look.neighbours = text.lines().skip(1).filter_map(neighbour).collect(),
+                // The parameter of the module, and that of the network namespace.
+                _ => unique.push(text.trim().to_owned()),
             }
         }
+        unique.retain(|said| !["", "(null)"].contains(&said.as_str()));
+        look.unique = unique.join(" ");
         look
     }
 }
@@ -237,20 +241,43 @@ fn neighbour(line: &str) -> Option<Neighbour> {
 mod tests {
     use super::*;
 
-    const SERVER: &str = "== client\nclientid: 0x8866ae036b036538\naddress: \"10.77.1.1:812\"\nstatus: confirmed\n\
-        seconds from last renew: 3\nname: \"Linux NFSv4.1 c1\"\nminor version: 1\ncallback state: UP\n\
-        == client\nclientid: 0x8866ae056b036538\naddress: \"10.77.1.2:840\"\nname: \"Linux NFSv4.1 c2\"\n\
-        == grace\nN\n== lock-grace\n Y\n \n== rpc\nrc 0 7 40\nio 1000 2000\nth 8 0\nnet 50 0 50 2\nrpc 47 0 0 0 0\n\
-        proc3 22 0 3 1 0 0 0 4 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\nproc4 2 1 39\nproc4ops 5 0 0 0 2 9\n";
+    /// What `grep -H` prints of files.
+    fn printed(files: &[(&str, &str)]) -> String {
+        let lines =
+            files.iter().flat_map(|(path, text)| text.lines().map(move |line| format!("{path}:{line}\n")));
+        lines.collect()
+    }
+
+    fn server() -> String {
+        printed(&[
+            (
+                "/proc/fs/nfsd/clients/3/info",
+                "clientid: 0x8866ae036b036538\naddress: \"10.77.1.1:812\"\nstatus: confirmed\n\
+                 seconds from last renew: 3\nname: \"Linux NFSv4.1 c1\"\nminor version: 1\ncallback state: UP\n",
+            ),
+            (
+                "/proc/fs/nfsd/clients/4/info",
+                "clientid: 0x8866ae056b036538\naddress: \"10.77.1.2:840\"\nname: \"Linux NFSv4.1 c2\"\n",
+            ),
+            ("/proc/fs/nfsd/v4_end_grace", "N\n"),
+            ("/proc/fs/lockd/nlm_end_grace", " Y\n \n"),
+            (
+                "/proc/net/rpc/nfsd",
+                "rc 0 7 40\nio 1000 2000\nth 8 0\nnet 50 0 50 2\nrpc 47 0 0 0 0\n\
+                 proc3 22 0 3 1 0 0 0 4 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\nproc4 2 1 39\nproc4ops 5 0 0 0 2 9\n",
+            ),
+        ])
+    }
 
     #[test]
     fn the_server_is_read() {
-        let look = ServerLook::parse(SERVER);
+        let text = server();
+        let look = ServerLook::parse(&text);
         let names: Vec<_> = look.clients.iter().map(|c| (c.name.as_str(), c.confirmed)).collect();
         assert_eq!(names, [("Linux NFSv4.1 c1", true), ("Linux NFSv4.1 c2", false)]);
         assert_eq!((&look.clients[0].address[..], look.grace_ended), ("10.77.1.1:812", Some(false)));
         assert_eq!(look.lock_grace_ended, Some(true));
-        let later = SERVER
+        let later = text
             .replace("rpc 47", "rpc 57")
             .replace("0 0 4 0", "0 0 6 0")
             .replace("5 0 0 0 2 9", "5 0 0 0 3 19");
@@ -264,27 +291,35 @@ mod tests {
 
     #[test]
     fn a_server_that_was_started_again_gives_other_ids() {
-        let look = ServerLook::parse(SERVER);
+        let text = server();
+        let look = ServerLook::parse(&text);
         // Others came, and nobody has to be known at both times.
-        let same = ServerLook::parse(&SERVER.replace("8866ae", "8866af"));
+        let same = ServerLook::parse(&text.replace("8866ae", "8866af"));
         assert_eq!(look.restarted(&same), Some(false));
-        let again = ServerLook::parse(&SERVER.replace("6b036538", "6b036771"));
+        let again = ServerLook::parse(&text.replace("6b036538", "6b036771"));
         assert_eq!(look.restarted(&again), Some(true));
         assert_eq!(look.restarted(&ServerLook::default()), None);
-        assert_eq!(ServerLook::parse(&SERVER.replace("0x8866", "text")).restarted(&look), None);
+        assert_eq!(ServerLook::parse(&text.replace("0x8866", "text")).restarted(&look), None);
     }
 
     #[test]
     fn a_client_is_read() {
-        let text = "== name\nc1\n== unique\n\n(null)\n== arp\n\
-            IP address       HW type     Flags       HW address            Mask     Device\n\
+        let arp = "IP address       HW type     Flags       HW address            Mask     Device\n\
             10.77.0.1        0x1         0x6         02:62:6d:00:00:01     *        eth0\n\
             10.78.0.1        0x1         0x2         02:62:6d:01:00:01     *        eth1\n";
-        let look = ClientLook::parse("c1", text);
+        let client = |module: &str, namespace: &str| {
+            printed(&[
+                ("/proc/sys/kernel/hostname", "c1\n"),
+                ("/sys/module/nfs/parameters/nfs4_unique_id", module),
+                ("/sys/fs/nfs/net/nfs_client/identifier", namespace),
+                ("/proc/net/arp", arp),
+            ])
+        };
+        let look = ClientLook::parse("c1", &client("\n", "(null)\n"));
         assert_eq!((&look.host[..], &look.unique[..]), ("c1", ""));
         let found: Vec<_> =
             look.neighbours.iter().map(|n| (&n.address[..], n.permanent, &n.device[..])).collect();
         assert_eq!(found, [("10.77.0.1", true, "eth0"), ("10.78.0.1", false, "eth1")]);
-        assert_eq!(ClientLook::parse("c1", "== unique\nrack-7\n").unique, "rack-7");
+        assert_eq!(ClientLook::parse("c1", &client("rack-7\n", "node-3\n")).unique, "rack-7 node-3");
     }
 }

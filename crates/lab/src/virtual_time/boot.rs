@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Pid;
+
 use super::GUEST;
 use super::first::Job;
+use super::processor::Processor;
 use crate::backend::BackEnd;
 use crate::choice;
 use crate::file_error::{FileError, at};
@@ -123,7 +126,11 @@ pub fn boot(boot: &Boot<'_>) -> Result<Ended, BootError> {
         console: console.clone(),
         again: false,
     };
+    let processor = Processor::claim();
     let mut machine = choice::start(BackEnd::UmlVirtualTime, &machine)?;
+    if let (Some(processor), Some(process)) = (&processor, Pid::from_raw(machine.process().cast_signed())) {
+        processor.keep(process);
+    }
     let last = || last_lines(&console, LINES);
     let began = Instant::now();
     let cause = loop {

@@ -12,7 +12,6 @@ use benchmaster_lab::lab::{Lab, LabError};
 use benchmaster_lab::{KnfsdConfig, LabConfig, ServerKind, supervisor};
 
 use crate::cli::{ExecArgs, GuestArgs, LabArgs, LabCommand, LogsArgs, NameArgs, SupervisorArgs, UpArgs};
-use crate::commands::virtual_time;
 use crate::failure::{Failure, Result, Status};
 use crate::output;
 
@@ -39,8 +38,6 @@ pub(crate) fn supervisor(args: &SupervisorArgs) -> Result<Status> {
 pub(crate) fn guest(args: &GuestArgs) -> Result<Status> {
     match args.serve {
         Some(address) => guest::serve(address)?,
-        // The guest of a study on virtual time is off by now.
-        None if virtual_time::was_first() => {}
         None => match guest::process_1()? {},
     }
     Ok(Status::Fine)

@@ -23,13 +23,21 @@ fn in_lab() -> Case {
 
 fn server(names: [&str; 2], grace: &str) -> ServerLook {
     let client = |(name, number): (&str, u32)| {
-        format!(
-            "== client\nclientid: 0x00000{number:03}6a1b4c0d\naddress: \"10.77.1.{number}:811\"\nstatus: confirmed\n\
-             name: \"Linux NFSv4.1 {name}\"\nminor version: 1\n"
+        printed(
+            &format!("/proc/fs/nfsd/clients/{number}/info"),
+            &format!(
+                "clientid: 0x00000{number:03}6a1b4c0d\naddress: \"10.77.1.{number}:811\"\nstatus: confirmed\n\
+                 name: \"Linux NFSv4.1 {name}\"\nminor version: 1\n"
+            ),
         )
     };
     let clients: String = names.into_iter().zip(1..).map(client).collect();
-    ServerLook::parse(&format!("{clients}== grace\n{grace}\n== rpc\n"))
+    ServerLook::parse(&format!("{clients}{}", printed("/proc/fs/nfsd/v4_end_grace", grace)))
+}
+
+/// What `grep -H` prints of a file.
+fn printed(path: &str, text: &str) -> String {
+    text.lines().map(|line| format!("{path}:{line}\n")).collect()
 }
 
 fn client(machine: &str, host: &str, unique: &str) -> ClientLook {
@@ -37,10 +45,16 @@ fn client(machine: &str, host: &str, unique: &str) -> ClientLook {
 }
 
 fn with_neighbours(machine: &str, host: &str, unique: &str, flags: &str, data: &str) -> ClientLook {
-    let text = format!(
-        "== name\n{host}\n== unique\n{unique}\n== arp\nIP address HW type Flags HW address Mask Device\n\
+    let arp = format!(
+        "IP address HW type Flags HW address Mask Device\n\
          10.77.0.1 0x1 {flags} {data} * eth0\n10.78.0.1 0x1 0x2 02:00:00:00:01:01 * eth1\n"
     );
+    let files = [
+        ("/proc/sys/kernel/hostname", host),
+        ("/sys/fs/nfs/net/nfs_client/identifier", unique),
+        ("/proc/net/arp", &arp),
+    ];
+    let text: String = files.iter().map(|(path, text)| printed(path, text)).collect();
     ClientLook::parse(machine, &text)
 }
 
