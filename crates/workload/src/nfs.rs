@@ -17,10 +17,11 @@ use benchmaster_nfs_client::reactor::{EndsBackground, Reactor};
 
 use crate::area::error::AreaError;
 use crate::engine::nfs::NfsEngine;
-use crate::parallel::{CHUNK, THREADS};
+use crate::parallel::THREADS;
 use crate::target::NfsTarget;
 
-/// Files that a thread works on at a time: enough to fill a link with a delay, each with a buffer of [`CHUNK`] bytes.
+/// Files that a thread works on at a time: enough to fill a link with a delay, each with a buffer of at most
+/// [`CHUNK`](crate::parallel::CHUNK) bytes.
 const AT_A_TIME: u64 = 16;
 
 /// How a client was connected.
@@ -288,8 +289,9 @@ pub(crate) struct Jobs<'j> {
 
 impl Jobs<'_> {
     /// Does `work` for every number below `count` on all processors, several at a time on each, in no certain order, each
-    /// time with a buffer of [`CHUNK`] bytes, and calls `tick` on this thread about ten times a second meanwhile. What is too
-    /// little for several threads is done on this one, by the mount that jobs share.
+    /// time with a buffer that is made as long as it is needed, at most [`CHUNK`](crate::parallel::CHUNK) bytes, and calls `tick`
+    /// on this thread about ten times a second meanwhile. What is too little for several threads is done on this one, by the
+    /// mount that jobs share.
     ///
     /// # Errors
     /// The first error of `work`, or of a mount; what was not begun by then is left out.
@@ -297,7 +299,7 @@ impl Jobs<'_> {
         &self,
         count: u64,
         shared: &SharedMount,
-        work: impl AsyncFn(&NfsEngine<'_>, u64, &mut [u8]) -> Result<(), E> + Sync,
+        work: impl AsyncFn(&NfsEngine<'_>, u64, &mut Vec<u8>) -> Result<(), E> + Sync,
         tick: &mut dyn FnMut(),
     ) -> (Result<(), E>, Left) {
         let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -305,7 +307,7 @@ impl Jobs<'_> {
         let mut sum = Left { counters: Snapshot::default(), problems: Vec::new(), facts };
         let each = async |mount: &Mount, reactor: &Reactor| {
             let engine = NfsEngine::new(reactor, mount);
-            let mut chunk = vec![0; CHUNK];
+            let mut chunk = Vec::new();
             while !failed.load(Ordering::Relaxed) {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= count {

@@ -11,19 +11,19 @@ pub(crate) const THREADS: usize = 8;
 /// Bytes handled at a time.
 pub(crate) const CHUNK: usize = 1 << 20;
 
-/// Does `work` for every number below `count` on all processors, in no certain order, each time with a buffer of
-/// [`CHUNK`] bytes, and calls `tick` on this thread about ten times a second meanwhile.
+/// Does `work` for every number below `count` on all processors, in no certain order, each time with a buffer that is made as
+/// long as it is needed, at most [`CHUNK`] bytes, and calls `tick` on this thread about ten times a second meanwhile.
 ///
 /// # Errors
 /// The first error of `work`; what was not begun by then is left out.
 pub(crate) fn for_each<E: Send>(
     count: u64,
-    work: impl Fn(u64, &mut [u8]) -> Result<(), E> + Sync,
+    work: impl Fn(u64, &mut Vec<u8>) -> Result<(), E> + Sync,
     tick: &mut dyn FnMut(),
 ) -> Result<(), E> {
     let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
     let run = || {
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = Vec::new();
         while !failed.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn an_error_ends_the_work() {
         let done = AtomicU64::new(0);
-        let work = |n, _: &mut [u8]| {
+        let work = |n, _: &mut Vec<u8>| {
             done.fetch_add(1, Ordering::Relaxed);
             if n == 10 { Err("ten") } else { Ok(()) }
         };

@@ -15,7 +15,7 @@ use crate::engine::{Engine, Files};
 use crate::files::{FileTable, PathBuffer};
 use crate::nfs::SharedMount;
 use crate::operation_error::OperationError;
-use crate::parallel;
+use crate::parallel::{self, CHUNK};
 use crate::program::flags::OpenFlags;
 use crate::worker::block_on;
 
@@ -91,13 +91,15 @@ pub(crate) fn look_at_each(
     match area.place() {
         Location::Directory(directory) => {
             let engine = PosixEngine::new(directory.root()?);
-            let one = |file, chunk: &mut [u8]| {
+            let one = |file, chunk: &mut Vec<u8>| {
+                chunk.resize(CHUNK, 0);
                 block_on(look.file(&engine, file, PathBuffer::new(), chunk, forget_pages))
             };
             parallel::for_each(files, one, tick)
         }
         Location::Nfs(nfs) => {
-            let one = async |engine: &NfsEngine<'_>, file, chunk: &mut [u8]| {
+            let one = async |engine: &NfsEngine<'_>, file, chunk: &mut Vec<u8>| {
+                chunk.resize(CHUNK, 0);
                 look.file(engine, file, nfs.path(), chunk, |_| ()).await
             };
             nfs.jobs(shared, "verify", files, one, stop, tick)

@@ -136,7 +136,7 @@ impl Directory {
             std::fs::create_dir_all(&full).map_err(|source| io_error("make", &full, source))?;
         }
         let engine = PosixEngine::new(self.root()?);
-        let fill = |file, chunk: &mut [u8]| block_on(filler.fill(&engine, file, PathBuffer::new(), chunk));
+        let fill = |file, chunk: &mut Vec<u8>| block_on(filler.fill(&engine, file, PathBuffer::new(), chunk));
         let mut tick = || observe(filler.written.load(Ordering::Relaxed));
         parallel::for_each(filler.table.files(), fill, &mut tick)
     }

@@ -8,6 +8,7 @@ use crate::content::{self, Stamp};
 use crate::engine::{Engine, Files};
 use crate::files::{FileTable, PathBuffer};
 use crate::operation_error::OperationError;
+use crate::parallel::CHUNK;
 use crate::program::flags::OpenFlags;
 
 /// Writes the files of one table that shall exist.
@@ -24,13 +25,13 @@ pub(super) struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    /// Writes one file, `chunk` bytes at a time. `path` is empty.
+    /// Writes one file, at most [`CHUNK`] bytes at a time: `chunk` is made that long, or as long as the file. `path` is empty.
     pub(super) async fn fill<E: Engine>(
         &self,
         engine: &E,
         file: u64,
         mut path: PathBuffer,
-        chunk: &mut [u8],
+        chunk: &mut Vec<u8>,
     ) -> Result<(), AreaError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(AreaError::Stopped);
@@ -57,9 +58,13 @@ impl Filler<'_> {
         engine: &E,
         handle: &E::Handle,
         file: u64,
-        chunk: &mut [u8],
+        chunk: &mut Vec<u8>,
     ) -> Result<(), Option<OperationError>> {
         let (size, id) = (self.table.size(file), self.table.file_id(file));
+        let longest = usize::try_from(size).map_or(CHUNK, |size| size.min(CHUNK));
+        if chunk.len() < longest {
+            chunk.resize(longest, 0);
+        }
         let mut offset = 0;
         while offset < size {
             if self.stop.load(Ordering::Relaxed) {

@@ -157,7 +157,7 @@ impl NfsArea {
         shared: &SharedMount,
         name: &str,
         count: u64,
-        work: impl AsyncFn(&NfsEngine<'_>, u64, &mut [u8]) -> Result<(), E> + Sync,
+        work: impl AsyncFn(&NfsEngine<'_>, u64, &mut Vec<u8>) -> Result<(), E> + Sync,
         stop: &AtomicBool,
         tick: &mut dyn FnMut(),
     ) -> Result<(), E> {
@@ -297,7 +297,7 @@ impl NfsArea {
             }
             Ok(())
         })?;
-        let fill = async |engine: &NfsEngine<'_>, file, chunk: &mut [u8]| {
+        let fill = async |engine: &NfsEngine<'_>, file, chunk: &mut Vec<u8>| {
             filler.fill(engine, file, self.path(), chunk).await
         };
         let mut tick = || observe(filler.written.load(Ordering::Relaxed));

@@ -15,7 +15,7 @@ const ETHTOOL_GSSET_INFO: u32 = 0x37;
 /// The set of strings that are names of counters.
 const ETH_SS_STATS: u32 = 1;
 /// Most counters of a device. The kernel writes as many as the driver has when it is asked, whatever it is told: there must
-/// be room for many more than there were a moment before. Memory that is not written to costs nothing.
+/// be room for many more than there were a moment before.
 const MOST: usize = 1 << 15;
 const ROOM: usize = 2 * MOST;
 
@@ -44,14 +44,15 @@ impl Device {
 #[derive(Debug)]
 pub(super) struct Counters {
     socket: OwnedFd,
-    /// A header of 8 bytes, then counters of 8 bytes or names of 32.
+    /// A header of 8 bytes, then counters of 8 bytes or names of 32: as long as what was asked for, with room for [`ROOM`] names
+    /// behind that. Memory that is not written to costs nothing.
     answer: Vec<u64>,
 }
 
 impl Counters {
     pub(super) fn open() -> io::Result<Self> {
         let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-        Ok(Self { socket, answer: vec![0; 1 + ROOM * NAME / 8] })
+        Ok(Self { socket, answer: Vec::with_capacity(1 + ROOM * NAME / 8) })
     }
 
     /// Asks for the values now; names are asked for when their number has changed.
@@ -64,13 +65,13 @@ impl Counters {
             ));
         }
         if count != device.counters.len() {
-            self.ask(device, [ETHTOOL_GSTRINGS, ETH_SS_STATS, count as u32, 0])?;
             // The header of names is 12 bytes long.
+            self.ask(device, [ETHTOOL_GSTRINGS, ETH_SS_STATS, count as u32, 0], 2 + count * NAME / 8)?;
             let bytes = self.answer.iter().flat_map(|word| word.to_ne_bytes()).skip(12).take(count * NAME);
             device.counters = names(&bytes.collect::<Vec<u8>>()).collect();
         }
         if count > 0 {
-            self.ask(device, [ETHTOOL_GSTATS, count as u32, 0, 0])?;
+            self.ask(device, [ETHTOOL_GSTATS, count as u32, 0, 0], 1 + count)?;
         }
         Ok(())
     }
@@ -82,14 +83,17 @@ impl Counters {
 
     fn count(&mut self, device: &Device) -> io::Result<usize> {
         // A mask of the sets asked for, and one number for each of those that there are.
-        self.ask(device, [ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_STATS, 0])?;
+        self.ask(device, [ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_STATS, 0], 3)?;
         let [mask, number] = [1, 2].map(|at| self.answer.get(at).copied().unwrap_or_default());
         let [first, ..] = split(number);
         Ok(if mask == 0 { 0 } else { first as usize })
     }
 
-    /// Puts the question where the answer will be, and asks.
-    fn ask(&mut self, device: &Device, question: [u32; 4]) -> io::Result<()> {
+    /// Puts the question where the answer of so many words will be, and asks.
+    fn ask(&mut self, device: &Device, question: [u32; 4], words: usize) -> io::Result<()> {
+        self.answer.clear();
+        // Never beyond the capacity, as counters are at most `MOST`.
+        self.answer.resize(words.max(3), 0);
         let [a, b, c, d] = question;
         for (word, value) in self.answer.iter_mut().zip([join([a, b]), join([c, d]), 0]) {
             *word = value;
@@ -101,8 +105,8 @@ impl Counters {
         }
         request.ifr_ifru.ifru_data = self.answer.as_mut_ptr().cast();
         // SAFETY: the socket is open, the request is a whole `ifreq` with a name that ends with zero, and its data point
-        // to `answer`, which lives until the call returns, is aligned to 8 bytes, and has room for a header and twice as
-        // many names of 32 bytes as are ever asked for: the kernel writes less, also when the driver got some counters
+        // to `answer`, which lives until the call returns, is aligned to 8 bytes, and has the capacity for a header and twice
+        // as many names of 32 bytes as are ever asked for: the kernel writes less, also when the driver got some counters
         // more since they were counted.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
