@@ -157,7 +157,10 @@ impl Watched {
                 }
                 self.live.run = None;
                 self.live.rates = None;
-                self.write();
+                // The next run begins, or the session ends, at once: of short runs one state each is enough.
+                if self.written.elapsed() >= EVERY {
+                    self.write();
+                }
             }
         }
     }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use benchmaster_record::live::{FORMAT, Live};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Deserialize;
 
 /// Name of the file in the results directory.
@@ -75,7 +76,17 @@ pub fn write(live: &mut Live, directory: &Path) -> Result<(), LiveError> {
     let new = directory.join(format!(".{FILE}.new"));
     let failed = |source| LiveError::Io { verb: "write", path: path.clone(), source };
     let text = serde_json::to_vec(live).map_err(|error| failed(error.into()))?;
-    fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).map_err(failed)
+    fs::write(&new, text).and_then(|()| replace(&new, &path)).map_err(failed)
+}
+
+/// Puts a file in the place of another one, at once. They change places where the file system can do that, and the other one is
+/// removed: renaming over a file has some, such as ext4, write the new one to the disk, which takes as long as the disk does.
+fn replace(new: &Path, path: &Path) -> io::Result<()> {
+    match renameat_with(CWD, new, CWD, path, RenameFlags::EXCHANGE) {
+        Ok(()) => fs::remove_file(new),
+        // There is no other one yet, or it cannot be done.
+        Err(_) => fs::rename(new, path),
+    }
 }
 
 /// Reads the state in a results directory.

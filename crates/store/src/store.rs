@@ -240,19 +240,29 @@ impl Store {
         Ok(())
     }
 
-    /// Marks a run as in flight, so that it is known as lost if this process dies before it is committed.
+    /// Marks a run as in flight, so that it is known as lost if this process dies before it is committed. The mark is not flushed
+    /// to the disk: after a loss of power the run is made again without it.
     ///
     /// # Errors
     /// When the run is stored already, the session or treatment does not exist, or the database refuses.
     pub fn begin_run(&mut self, session: u32, key: RunKey, position: u32) -> Result<(), WriteError> {
         self.check_new(key)?;
-        self.write(|transaction| {
+        self.flush_commits(false)?;
+        let marked = self.write(|transaction| {
             check_session(transaction, session)?;
             let sql = "INSERT OR REPLACE INTO in_flight (slot, session, treatment, replicate, position) \
                        VALUES (0, ?1, ?2, ?3, ?4)";
             transaction.execute(sql, params![session, key.treatment, key.replicate, position])?;
             Ok(())
-        })
+        });
+        self.flush_commits(true)?;
+        marked
+    }
+
+    /// Whether commits are flushed to the disk. What a process that dies has committed is there in any case.
+    fn flush_commits(&self, flushed: bool) -> Result<(), DatabaseError> {
+        let level = if flushed { "full" } else { "normal" };
+        self.connection.pragma_update(None, "synchronous", level).at(&self.database)
     }
 
     /// Stores a finished run, whole or not at all, and takes back its mark as in flight. After an error the same run can
