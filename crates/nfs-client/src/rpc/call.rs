@@ -56,7 +56,7 @@ impl Rpc {
         value.ok_or(RpcError::TimedOut)
     }
 
-    /// The part of a call that does not depend on its types: compiled once, not once per procedure.
+    /// The part of a call that does not depend on its types: compiled once, not once per procedure. Returns when it began.
     ///
     /// All of it is one future: each one within another would copy what it is given, once when it is made and once when it
     /// is first polled, and what it returns, which shows in the cost of a call.
@@ -66,7 +66,7 @@ impl Rpc {
         destination: &mut [u8],
         encode: Request<'_>,
         decode: Results<'_>,
-    ) -> Result<(), RpcError> {
+    ) -> Result<Instant, RpcError> {
         let inner = &*self.0;
         let counting = Counting::new(self, call);
         let connection = self.choose(call.connection);
@@ -141,7 +141,7 @@ impl Rpc {
                 Taken::Reply => match refused {
                     None => {
                         counting.done(connection, &place, None);
-                        return Ok(());
+                        return Ok(counting.began);
                     }
                     Some(error) => {
                         let again = protected.as_mut().is_some_and(|protected| protected.refused(error));

@@ -33,11 +33,17 @@ struct Outcome {
     sequence: Option<Result<Sequenced, Nfsstat4>>,
     status: Nfsstat4,
     result: Result<(), Failure>,
+    /// When the call began.
+    began: Option<Instant>,
 }
 
 impl Outcome {
-    const NONE: Self =
-        Self { sequence: None, status: Nfsstat4::OK, result: Err(Failure::Nonsense("no result")) };
+    const NONE: Self = Self {
+        sequence: None,
+        status: Nfsstat4::OK,
+        result: Err(Failure::Nonsense("no result")),
+        began: None,
+    };
 }
 
 /// A request as it is sent, also again.
@@ -271,14 +277,15 @@ impl Inner {
             let (sequence, connection) = (Some(&args), Some(connection));
             let sending = Sending { kind, since, connection, sequence, sent: &sent, encode };
             let mut outcome = Outcome::NONE;
-            let begun = self.reactor.now();
+            // The clock is read once for each call, and again only where the wait for a slot is not to count as the lease's.
+            let begun = since.map(|_| self.reactor.now());
             self.exchange(&sending, destination, decode, &mut outcome).await?;
             // Whether an earlier transmission may have been executed though this one was not.
             let unknown = kind.changes && sent.get() > 1;
             let status = match outcome.sequence {
                 Some(Ok(ok)) => {
                     held.settle(true);
-                    self.sequence_done(&ok, begun, connection, slot.generation);
+                    self.sequence_done(&ok, begun.or(outcome.began), connection, slot.generation);
                     // Executed before; but the reply was not to be kept (RFC 8881 §2.10.6.1.3).
                     if outcome.result.as_ref().err() == Some(&Failure::Status(Nfsstat4::RETRY_UNCACHED_REP)) {
                         if kind.changes {
@@ -411,7 +418,8 @@ impl Inner {
                 }
             }
         };
-        self.rpc.transact(&call, destination, &write, &mut read).await?;
+        let began = self.rpc.transact(&call, destination, &write, &mut read).await?;
+        outcome.began = Some(began);
         if outcome.status != Nfsstat4::OK {
             self.counters.error(kind.op);
         }
@@ -459,15 +467,17 @@ impl Inner {
         turn % connections
     }
 
-    /// What a successful SEQUENCE says that was sent at `begun`.
+    /// What a successful SEQUENCE says that was sent after `begun`.
     fn sequence_done(
         self: &Rc<Self>,
         ok: &Sequenced,
-        begun: Instant,
+        begun: Option<Instant>,
         connection: Option<usize>,
         generation: u64,
     ) {
-        self.leased_since(begun);
+        if let Some(begun) = begun {
+            self.leased_since(begun);
+        }
         self.renewed.set(self.rpc.heard(connection.unwrap_or_default()));
         if generation != self.slots.generation() {
             return;
@@ -506,11 +516,11 @@ impl Inner {
             let sending =
                 Sending { kind: &kind, since: None, connection, sequence: Some(&args), sent: &sent, encode };
             let mut outcome = Outcome::NONE;
-            let begun = self.reactor.now();
             let done = self.exchange(&sending, &mut [], &mut |_, _| Ok(0), &mut outcome).await;
+            let began = outcome.began;
             let status = match done.map(|()| outcome.sequence) {
                 Ok(Some(Ok(ok))) => {
-                    self.sequence_done(&ok, begun, connection, slot.generation);
+                    self.sequence_done(&ok, began, connection, slot.generation);
                     return self.slots.give_back(Slot { sequence, ..slot }, true);
                 }
                 Ok(Some(Err(status))) => status,
