@@ -8,11 +8,16 @@
 //! Every client does one operation: a write to a file in a local directory, then a GETATTR on the embedded server. The spread
 //! is that of the recordings, on the common clock; on the server also that of the times at which it received the first
 //! request of each client's connection, which no client had a hand in.
+//!
+//! The null program stands in the same table: as many processes that only wait for one instant. What their spread is, the
+//! scheduler takes, and no fleet on this host can begin closer together. It takes turns with the fleet.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench")]
 
 #[path = "common/fleet.rs"]
 mod fleet;
+#[path = "common/null.rs"]
+mod null;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -26,15 +31,15 @@ use benchmaster_workload::execute::Edge;
 use benchmaster_workload::target::{NfsTarget, Target};
 
 fn main() {
-    if fleet::is_agent() {
+    if fleet::is_agent() || null::is_null() {
         return;
     }
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u32>().ok());
     let launches = numbers.next().unwrap_or(1000);
     let agents = numbers.next().unwrap_or(5);
     println!("{launches} launches of {agents} agents; microseconds between their first operations");
-    println!("{:<34} {:>9} {:>9} {:>9} {:>9}", "", "mean", "median", "p99", "max");
-    println!("{:<34} {:>9} {:>9} {:>9} {:>9}", "papers, five machines", 235_000, "", "", 432_000);
+    println!("{:<36} {:>9} {:>9} {:>9} {:>9}", "", "mean", "median", "p99", "max");
+    println!("{:<36} {:>9} {:>9} {:>9} {:>9}", "papers, five machines", 235_000, "", "", 432_000);
 
     let mut bounds = Vec::new();
     for _ in 0..launches.min(20) {
@@ -68,9 +73,14 @@ fn launch(controller: &mut Fleet, place: &str, job: &Job, launches: u32, server:
     let never = AtomicBool::new(false);
     let agents = controller.members().len();
     let (mut spreads, mut seen) = (Vec::new(), Vec::new());
+    let mut null = null::Null::start(agents as u32);
+    let (mut awake, mut apart) = (Vec::new(), Vec::new());
     let mut phases: BTreeMap<String, Duration> = BTreeMap::new();
     let began = Instant::now();
     for _ in 0..launches {
+        let waited = null.launch();
+        awake.push(waited.first_ns);
+        apart.push(waited.spread_ns);
         let mut arrivals = Vec::new();
         let recording = controller
             .perform(place, job, None, &never, &mut |progress| match (progress.total.edge, server) {
@@ -91,6 +101,9 @@ fn launch(controller: &mut Fleet, place: &str, job: &Job, launches: u32, server:
         }
     }
     let took = began.elapsed() / launches;
+    null.end();
+    print("null: from the instant to the first", &mut awake);
+    print("null: from the first to the last", &mut apart);
     print(&format!("{place}: by the recordings"), &mut spreads);
     if server.is_some() {
         print(&format!("{place}: as the server received"), &mut seen);
