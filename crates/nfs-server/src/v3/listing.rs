@@ -85,7 +85,7 @@ fn list(
             let attr = entry.attr.as_ref().filter(|_| exports.cross(dir.export, entry.node) == id);
             // The holder of a write delegation may know better: GETATTR recalls it.
             let more = attr
-                .map(|attr| More::new(instance, id, (!held.contains(&id)).then(|| fattr(dir.export, &attr))));
+                .map(|attr| More::new(instance, id, (!held.contains(&id)).then(|| fattr(dir.export, attr))));
             page.put(entry.node.ino, entry.name, entry.cookie, more.as_ref())
         })?
     };
