@@ -197,7 +197,8 @@ mistakes! {
     lab_with_a_limited_server: lab("[network]\nserver_bandwidth = \"1Gbit/s\"");
     lab_on_virtual_time_with_chance: lab("time = \"virtual\"\n[network]\ndelay = \"1ms\"\nloss = 0.01");
     mount_of_a_placeholder_that_is_not_known: lab("").replace("{server}:", "{filer}:");
-    mount_that_the_own_client_cannot_do: lab("").replace("\n[lab]\n", "").replace("nconnect=2", "sec=krb5")
+    mount_that_the_own_client_cannot_do: lab("").replace("\n[lab]\n", "").replace("nconnect=2", "local_lock=all");
+    kerberos_without_keys: lab("").replace("\n[lab]\n", "").replace("nconnect=2", "sec=krb5")
         .replace("cache = \"fadvise\"\n", "");
     empty: "";
     only_comments: "# nothing yet\n";
