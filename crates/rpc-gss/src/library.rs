@@ -75,7 +75,7 @@ macro_rules! functions {
 
         impl Library {
             fn load() -> Result<Self, String> {
-                let handle = open()?;
+                let handle = open(LIBRARY)?;
                 Ok(Self {
                     // SAFETY: the symbol is the function of that name, whose C declaration in <gssapi/gssapi.h> or
                     // <gssapi/gssapi_ext.h> of MIT Kerberos is repeated below; the library is never closed.
@@ -120,8 +120,8 @@ pub(crate) fn library() -> Result<&'static Library, GssError> {
     opened.as_ref().map_err(|reason| GssError::NoLibrary { reason: reason.clone() })
 }
 
-fn open() -> Result<*mut c_void, String> {
-    let name = CString::new(LIBRARY).map_err(|error| error.to_string())?;
+fn open(name: &str) -> Result<*mut c_void, String> {
+    let name = CString::new(name).map_err(|error| error.to_string())?;
     // SAFETY: the name is a C string; the library's constructors only set up its own tables.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() { Err(last_error()) } else { Ok(handle) }
@@ -142,4 +142,20 @@ fn last_error() -> String {
     }
     // SAFETY: not null, thus a C string, which is copied before anything else is called.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_library_the_package_is_named() {
+        let reason = open("libgssapi_none.so.0").unwrap_err();
+        assert!(reason.contains("libgssapi_none.so.0"), "{reason}");
+        let text = GssError::NoLibrary { reason }.to_string();
+        assert!(
+            text.contains("libgssapi_none.so.0") && text.contains("install the package libgssapi-krb5-2"),
+            "{text}"
+        );
+    }
 }

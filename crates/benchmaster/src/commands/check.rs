@@ -9,9 +9,10 @@ use std::time::Duration;
 use benchmaster_check::directory::{self, Directory};
 use benchmaster_check::nfs::{self, Refusal, Target, Trial, User};
 use benchmaster_check::{Check, Checked, Finding, Force, Group};
-use benchmaster_nfs_client::options::MountOptions;
+use benchmaster_nfs_client::options::{MountOptions, Security};
 use benchmaster_record::nfs::NfsVersion;
 use benchmaster_report::{pages, verdicts};
+use benchmaster_rpc_gss::Flavor;
 use serde::Serialize;
 
 use crate::bar::Bar;
@@ -111,6 +112,10 @@ fn watched<T>(count: usize, of: &str, make: impl FnOnce(&mut dyn FnMut(&Finding)
 /// Where the export is, and the version if the URL says one.
 fn target(text: &str, args: &CheckArgs) -> Result<(Target, Option<NfsVersion>)> {
     let options: MountOptions = text.parse().map_err(Failure::wrong_input)?;
+    if options.security != Security::None || options.sec != Flavor::Sys {
+        let fix = "remove `xprtsec`, `sec` and `security` from the URL";
+        return Err(Failure::wrong(format!("checks are calls in the clear with AUTH_SYS; {fix}")));
+    }
     let place = (options.host.as_str(), options.nfs_port());
     let address: Option<SocketAddr> = place
         .to_socket_addrs()

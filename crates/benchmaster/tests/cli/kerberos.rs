@@ -14,7 +14,7 @@ use crate::built_in::repository;
 use crate::place::{Place, Running, finish, stderr, transcript};
 
 #[test]
-fn what_serve_cannot_use_is_named() {
+fn what_serve_and_check_cannot_use_is_named() {
     let place = Place::new();
     let wrong = |arguments: &[&str], part: &str| {
         let output = place.run(&[&["serve", "--listen", "0"], arguments].concat());
@@ -23,6 +23,9 @@ fn what_serve_cannot_use_is_named() {
     };
     wrong(&["--sec", "krb4"], "`krb4` is no security flavour");
     wrong(&["--export", "/a:sec=sys,krb5"], "`krb5` is not known");
+    let check = place.run(&["check", "nfs://127.0.0.1/export?sec=krb5"]);
+    assert_eq!(check.status.code(), Some(2), "{}", transcript(&check));
+    assert!(stderr(&check).contains("with AUTH_SYS; remove"), "{}", transcript(&check));
     // Whether there is a library or not, there is no such keytab.
     let output = place.run(&["serve", "--listen", "0", "--sec", "krb5p", "--keytab", "none.keytab"]);
     assert_eq!(output.status.code(), Some(2), "{}", transcript(&output));

@@ -91,12 +91,19 @@ struct ClientContext {
     /// From the oldest one that is under way up to it: whether they are over. The server may see them in another order, and
     /// discards those that are behind its window then.
     over: RefCell<VecDeque<bool>>,
-    renew: Option<Instant>,
+    expires: Option<Instant>,
+    renew: Cell<Option<Instant>>,
 }
 
 impl ClientContext {
-    fn is_fresh(&self, now: Instant) -> bool {
-        self.next.get() < MAXSEQ - 1 && self.renew.is_none_or(|renew| now < renew)
+    fn is_usable(&self, now: Instant) -> bool {
+        self.next.get() < MAXSEQ - 1 && self.expires.is_none_or(|expires| now < expires)
+    }
+
+    /// It could not be renewed: half of what is left of it is waited for until it is tried again.
+    fn postpone(&self, now: Instant) {
+        let left = self.expires.map(|expires| expires.saturating_duration_since(now));
+        self.renew.set(left.map(|left| now + left / 2 + Duration::from_millis(1)));
     }
 
     /// How many more there may be.
@@ -169,24 +176,28 @@ impl Gss {
         Some(Box::new(Protected { gss: self, procedure, sent: Vec::new(), front: Vec::new(), refreshes: 0 }))
     }
 
-    /// The context, which is made first where there is none.
+    /// The context, which is made first where there is none. One that will expire soon is renewed in the background.
     async fn context(&self, rpc: &Rpc, deadline: Instant) -> Result<Rc<ClientContext>, RpcError> {
+        let failures = self.failures.get();
         loop {
             let now = rpc.reactor().now();
-            let fresh = self.context.borrow().as_ref().filter(|context| context.is_fresh(now)).cloned();
-            if let Some(context) = fresh {
+            let usable = self.context.borrow().as_ref().filter(|context| context.is_usable(now)).cloned();
+            if let Some(context) = usable {
+                if context.renew.get().is_some_and(|renew| renew <= now) && !self.making.get() {
+                    self.making.set(true);
+                    renew(rpc.clone());
+                }
                 return Ok(context);
             }
-            let failures = self.failures.get();
+            if self.failures.get() != failures {
+                return Err(RpcError::NoContext);
+            }
             if self.making.get() {
-                let ended = self.changed.until(|| !self.making.get() || self.failures.get() != failures);
+                let ended = self.changed.until(|| !self.making.get());
                 rpc.reactor().until(deadline, ended).await.ok_or(RpcError::TimedOut)?;
             } else {
                 let _making = Making::begin(self);
                 self.make(rpc).await?;
-            }
-            if self.failures.get() != failures {
-                return Err(RpcError::NoContext);
             }
         }
     }
@@ -227,10 +238,12 @@ impl Gss {
                 };
                 protect::check_number(&*context, *window, &protect::verifier(mic)).map_err(Failure::Gss)?;
                 let now = rpc.reactor().now();
-                let renew = lifetime
-                    .and_then(|lifetime| now.checked_add(lifetime - (lifetime / 4).min(BEFORE_THE_END)));
+                let expires = lifetime.and_then(|lifetime| now.checked_add(lifetime));
+                let before = lifetime.map_or(BEFORE_THE_END, |lifetime| (lifetime / 4).min(BEFORE_THE_END));
+                let renew = Cell::new(expires.map(|expires| expires - before));
                 let (window, over) = ((*window).max(1), RefCell::default());
-                return Ok(ClientContext { context, handle, window, next: Cell::new(1), over, renew });
+                let next = Cell::new(1);
+                return Ok(ClientContext { context, handle, window, next, over, expires, renew });
             }
             if completed.is_some() {
                 return Err(Failure::Gss(GssError::Unprotected(
@@ -299,6 +312,21 @@ fn refused_by_server(major: u32, minor: u32) -> GssError {
 enum Failure {
     Rpc(RpcError),
     Gss(GssError),
+}
+
+/// Renews the context of a server in the background, for which the note that one is made is already there.
+fn renew(rpc: Rpc) {
+    let reactor = rpc.reactor().clone();
+    reactor.spawn(async move {
+        let Some(gss) = &rpc.0.gss else { return };
+        let known = gss.context.borrow().clone();
+        let _making = Making::begin(gss);
+        if gss.make(&rpc).await.is_err()
+            && let Some(known) = known
+        {
+            known.postpone(rpc.reactor().now());
+        }
+    });
 }
 
 /// A context is being made; others wait until this is dropped.

@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_client::counters::{Event, Snapshot};
+use benchmaster_nfs_client::error::NfsError;
 use benchmaster_nfs_client::mount::{Mount, MountError, OpenFlags};
 use benchmaster_nfs_client::options::MountOptions;
 use benchmaster_nfs_client::reactor::Reactor;
+use benchmaster_nfs_client::rpc::RpcError;
 use benchmaster_nfs_client::types::{LockKind, Range};
 use benchmaster_nfs_server::users::Users;
 use benchmaster_nfs_server::{ExportConfig, Loss, Server, ServerConfig, ServerKerberos};
-use benchmaster_rpc_gss::{Acceptor, GssError, Mechanism};
+use benchmaster_rpc_gss::{Acceptor, GssError, Mechanism, Negotiation, Step};
 
 use self::mock::{MockAcceptor, MockInitiator};
 use self::realm::{REALM, SERVER, Within, within};
@@ -209,6 +211,61 @@ async fn rounds(mount: &Mount, rounds: usize) {
         mount.close(file).await.unwrap();
         mount.remove(b"busy").await.unwrap();
     }
+}
+
+/// A client's half that makes one context and then none for a while, as without a KDC.
+#[derive(Debug)]
+struct Once {
+    of: MockInitiator,
+    begun: AtomicUsize,
+    refused: usize,
+}
+
+impl Mechanism for Once {
+    fn begin(&self) -> Box<dyn Negotiation> {
+        match self.begun.fetch_add(1, Ordering::SeqCst) {
+            n if n > 0 && n <= self.refused => Box::new(NoTicket),
+            _ => self.of.begin(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct NoTicket;
+
+impl Negotiation for NoTicket {
+    fn step(&mut self, _: &[u8]) -> Result<Step, GssError> {
+        Err(GssError::Unprotected("no KDC"))
+    }
+}
+
+#[test]
+fn a_context_that_cannot_be_renewed_is_used_to_its_end() {
+    let server = served();
+    let run_for = |lifetime, refused| {
+        run(async |reactor, _| {
+            let of = MockInitiator { lifetime, ..alice() };
+            let once = Arc::new(Once { of, begun: AtomicUsize::new(0), refused });
+            let options = options("127.0.0.1", server.address(), "3", "&sec=krb5");
+            let mount = Mount::connect_with(once, &reactor, &options, "test").await.unwrap();
+            let until = reactor.now() + Duration::from_millis(u64::from(lifetime) * 2);
+            let mut failed = None;
+            while reactor.now() < until && failed.is_none() {
+                failed = mount.stat(b"").await.err();
+                reactor.sleep(Duration::from_millis(1)).await;
+            }
+            (failed, mount.counters().snapshot())
+        })
+    };
+    // Renewal fails twice, and succeeds before the end.
+    let (failed, counted) = run_for(400, 2);
+    assert_eq!(failed, None);
+    assert_eq!(counted.event(Event::GssRefused), 2);
+    assert!(counted.event(Event::GssRenewed) >= 1);
+    // It never succeeds.
+    let (failed, counted) = run_for(200, usize::MAX);
+    assert_eq!(failed, Some(NfsError::Rpc(RpcError::NoContext)));
+    assert!(counted.event(Event::GssRefused) >= 2);
 }
 
 #[test]
