@@ -59,7 +59,7 @@ fn told_after(
     let answer = b.compound(&[&[putfh(&dir)], ops].concat())?.ok()?;
     let changes = told(a, &answer.sent, &dir, stateid)?;
     let [(mask, values)] = &changes[..] else {
-        return Err(Stop::failed(answer.sent, format!("{} changes are told; one is right", changes.len())));
+        return Err(Stop::failed(answer.sent, format!("{} changes in CB_NOTIFY; one is right", changes.len())));
     };
     hold(*mask == Bitmap4::of(&[kind]), &answer.sent, || {
         format!("changes of kind {mask:?}; {kind} is right")
@@ -171,7 +171,7 @@ checks! {
             Ok(())
         };
     "directory-told-of-create" V41 Must [V41 8881 "20.4.3"]
-        "Who asked is told of a directory that another client makes, and keeps the delegation."
+        "A client that asked for notifications gets one of a directory that another client makes, and keeps the delegation."
         => |t| {
             let stateid = told_of(t, notify::ADD_ENTRY)?;
             let (dir, none) = (t.dir(), Attrs::none());
@@ -183,7 +183,7 @@ checks! {
             give_back(a, &dir, stateid)
         };
     "directory-told-of-open" V41 Must [V41 8881 "20.4.3"]
-        "Who asked is told of a file that another client makes by OPEN."
+        "A client that asked for notifications gets one of a file that another client makes by OPEN."
         => |t| {
             let stateid = told_of(t, notify::ADD_ENTRY)?;
             let dir = t.dir();
@@ -193,12 +193,12 @@ checks! {
             let changes = told(a, sent, &dir, stateid)?;
             let add: NotifyAdd4<'_> = match &changes[..] {
                 [(mask, values)] if *mask == Bitmap4::of(&[notify::ADD_ENTRY]) => decoded(sent, values)?,
-                _ => return Err(Stop::failed(sent, format!("{changes:?} is told; one new entry is right"))),
+                _ => return Err(Stop::failed(sent, format!("{changes:?} in CB_NOTIFY; one new entry is right"))),
             };
             is_added(b, sent, &dir, "made", &add)
         };
     "directory-told-of-remove" V41 Must [V41 8881 "20.4.3"]
-        "Who asked is told of an entry that another client removes, with its cookie."
+        "A client that asked for notifications gets one of an entry that another client removes, with its cookie."
         => |t| {
             t.object(Kind::File)?;
             let dir = t.dir();
@@ -211,7 +211,7 @@ checks! {
             })
         };
     "directory-told-of-rename" V41 Must [V41 8881 "20.4.3"]
-        "Who asked is told of an entry that another client renames, by its old name and its new one."
+        "A client that asked for notifications gets one of an entry that another client renames, with both names."
         => |t| {
             t.object(Kind::File)?;
             let dir = t.dir();
@@ -223,7 +223,7 @@ checks! {
             is_added(t.both()?.1, &sent, &dir, "y", &moved.new_entry)
         };
     "directory-told-of-attributes" V41 Must [V41 8881 "20.4.3"]
-        "Who asked is told of attributes of the directory that another client sets."
+        "A client that asked for notifications gets one of attributes of the directory that another client sets."
         => |t| {
             let stateid = told_of(t, notify::CHANGE_DIR_ATTRS)?;
             let mode = Attrs::mode(0o711);
@@ -236,7 +236,7 @@ checks! {
             })
         };
     "directory-told-in-order" V41 Must [V41 8881 "20.4.3"]
-        "Changes are told in the order in which they happened."
+        "Notifications come in the order of the changes."
         => |t| {
             const ALL: usize = 24;
             let stateid = told_of(t, notify::ADD_ENTRY)?;
@@ -257,7 +257,7 @@ checks! {
             hold(names == made, sent, || format!("told {names:?}"))
         };
     "directory-told-of-own-entries" V41 Should [V41 8881 "20.4.3"]
-        "The holder is told of entries that it makes itself, too."
+        "The holder is notified of entries that it makes itself, too."
         => |t| {
             let stateid = told_of(t, notify::ADD_ENTRY)?;
             let (dir, none) = (t.dir(), Attrs::none());
@@ -266,7 +266,7 @@ checks! {
             told(client, &answer.sent, &dir, stateid).map(|_| ())
         };
     "directory-untold-recall" V41 Must [V41 8881 "10.9.4"]
-        "A change of a kind that the holder did not ask to be told recalls the delegation of the directory."
+        "A change of a kind for which the holder asked no notifications recalls the delegation of the directory."
         => |t| {
             t.object(Kind::File)?;
             let stateid = told_of(t, notify::ADD_ENTRY)?;
