@@ -49,6 +49,7 @@ mod data3;
 mod delegation4;
 mod directory4;
 mod io4;
+mod list4;
 mod lock4;
 mod names3;
 mod names4;
@@ -59,6 +60,7 @@ mod rpc;
 mod session4;
 mod slots4;
 mod stateid4;
+mod udp;
 mod v2;
 mod v42;
 
@@ -70,6 +72,7 @@ pub(super) const ALL: &[&[Check<Trial>]] = &[
     data3::IO,
     data3::LIMITS,
     rpc::RPC,
+    udp::LIST,
     rpc::MOUNT,
     rpc::PORTMAP,
     nlm::LIST,

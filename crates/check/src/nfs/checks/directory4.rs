@@ -59,7 +59,10 @@ fn told_after(
     let answer = b.compound(&[&[putfh(&dir)], ops].concat())?.ok()?;
     let changes = told(a, &answer.sent, &dir, stateid)?;
     let [(mask, values)] = &changes[..] else {
-        return Err(Stop::failed(answer.sent, format!("{} changes in CB_NOTIFY; one is right", changes.len())));
+        return Err(Stop::failed(
+            answer.sent,
+            format!("{} changes in CB_NOTIFY; one is right", changes.len()),
+        ));
     };
     hold(*mask == Bitmap4::of(&[kind]), &answer.sent, || {
         format!("changes of kind {mask:?}; {kind} is right")

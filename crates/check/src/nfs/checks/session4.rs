@@ -527,6 +527,18 @@ checks! {
             small.leave()?;
             answer?.is(&[S::REQ_TOO_BIG])
         };
+    "server-owner-stays" V41 Must [V41 8881 "2.10.5"]
+        "EXCHANGE_ID over another connection gives the same server owner and scope, by which clients know what to trunk."
+        => |t| {
+            let verifier = t.verifier();
+            let mut said = Vec::new();
+            for _ in 0..2 {
+                let answer = t.stranger("trunking")?.exchange_id(verifier, v4::EXCHGID_USE_NON_PNFS)?.ok()?;
+                let ok = body!(answer, ExchangeId);
+                said.push(format!("{:?} {:?}", ok.server_owner, ok.server_scope));
+            }
+            hold(said[0] == said[1], "EXCHANGE_ID over two connections", || format!("{said:?}"))
+        };
     "bind-unknown-session" V41 Must [V41 8881 "18.34.3"]
         "BIND_CONN_TO_SESSION with a session that does not exist is BADSESSION."
         => |t| {
