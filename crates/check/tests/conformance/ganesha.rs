@@ -8,7 +8,7 @@ use benchmaster_check::nfs::{Target, User};
 use benchmaster_record::nfs::NfsVersion as V;
 
 use crate::nfs_ganesha::{Fsal, Ganesha, inside};
-use crate::support::{all, broken, target};
+use crate::support::{all, broken, by_group, target};
 
 /// What is known of version 4.3 on a file system, by version.
 const KNOWN: [(&[V], &[&str]); 4] = [
@@ -69,7 +69,8 @@ fn keeps_all_but_known(version: V) {
     let failed = checked.findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Fail { .. }));
     let unknown: Vec<&str> =
         failed.map(|finding| finding.name.as_str()).filter(|name| !known.contains(name)).collect();
-    println!("{version}: {:?}\n{}", checked.counts(), broken(&checked).join("\n"));
+    println!("{version}: {:?}, {:.1} s, {:?}", checked.counts(), checked.elapsed_s, by_group(&checked));
+    println!("{}", broken(&checked).join("\n"));
     assert_eq!(unknown, Vec::<&str>::new(), "unknown findings");
     assert_eq!(checked.left_behind, None);
 }

@@ -42,6 +42,26 @@ pub(crate) fn all(target: &Target, version: NfsVersion) -> Checked {
     check(target, version, &|_| true, &|| true, &mut |_| {}).unwrap()
 }
 
+/// How many passed, failed and did not apply, in each group: the rows of docs/check.md.
+pub(crate) fn by_group(checked: &Checked) -> Vec<(String, [usize; 3])> {
+    let mut groups: Vec<(String, [usize; 3])> = Vec::new();
+    for finding in &checked.findings {
+        let name = finding.group.to_string();
+        if !groups.iter().any(|(group, _)| *group == name) {
+            groups.push((name.clone(), [0; 3]));
+        }
+        let which = match finding.verdict {
+            Verdict::Pass => 0,
+            Verdict::Fail { .. } => 1,
+            Verdict::NotApplicable { .. } => 2,
+        };
+        if let Some((_, counts)) = groups.iter_mut().find(|(group, _)| *group == name) {
+            counts[which] += 1;
+        }
+    }
+    groups
+}
+
 /// What is broken, a line for each.
 pub(crate) fn broken(checked: &Checked) -> Vec<String> {
     let line = |finding: &&benchmaster_check::Finding| match &finding.verdict {
