@@ -246,10 +246,11 @@ fn slots_follow_what_the_server_wants() {
         let (reactor, counters, client) = mounted(&options);
         many_tasks(&reactor, &client, 20, 1);
         assert_eq!(client.slots().1, 8);
+        let before = counters.snapshot().event(Event::SlotsLowered);
         let identity = b"another client".to_vec();
         let (other_reactor, _, other) = mounted(&Connect { identity, ..options });
         // CB_RECALL_SLOT comes by itself.
-        let lowered = || counters.snapshot().event(Event::SlotsLowered) > 0;
+        let lowered = || counters.snapshot().event(Event::SlotsLowered) > before;
         for _ in 0..500 {
             if lowered() {
                 break;
