@@ -185,6 +185,22 @@ checks! {
             is_added(b, &sent, &dir, "new", &add)?;
             give_back(a, &dir, stateid)
         };
+    "directory-told-where" V41 Should [V41 8881 "20.4.3"]
+        "The notification of a new entry names the entry before it, where there is one, and says whether it is the last."
+        => |t| {
+            t.object(Kind::File)?;
+            let stateid = told_of(t, notify::ADD_ENTRY)?;
+            let (dir, none) = (t.dir(), Attrs::none());
+            let (sent, values) =
+                told_after(t, notify::ADD_ENTRY, stateid, &[create(Createtype4::Dir, b"new", &none)])?;
+            let add: NotifyAdd4<'_> = decoded(&sent, &values)?;
+            let names = t.both()?.1.names(&dir)?;
+            let at = names.iter().position(|name| name == b"new").unwrap_or_default();
+            let before = at.checked_sub(1).and_then(|at| names.get(at)).cloned();
+            let told = add.previous.iter().next().map(|previous| previous.entry.file.0.to_vec());
+            let right = told == before && add.last == (at + 1 == names.len());
+            hold(right, &sent, || format!("told {add:?}; READDIR gives {names:?}"))
+        };
     "directory-told-of-open" V41 Must [V41 8881 "20.4.3"]
         "A client that asked for notifications gets one of a file that another client makes by OPEN."
         => |t| {
