@@ -19,8 +19,10 @@ pub(crate) const REGISTERED: Registered = Registered {
     make: |config| Box::new(Nfsd::new(config)),
 };
 
-/// Clients are looked at more seldom: there is a file for each.
+/// Clients are looked at more seldom: there is a file for each. While they are the same, it takes twice as long each time until
+/// their files are read again, up to the longest; new ones are noticed when the folder is listed, every second.
 const CLIENTS_AGAIN_NS: i64 = 1_000_000_000;
+const LONGEST_PAUSE_NS: i64 = 8 * CLIENTS_AGAIN_NS;
 
 /// Reads the server's files.
 #[derive(Debug)]
@@ -30,6 +32,9 @@ struct Nfsd {
     pools: Source,
     clients: Folder,
     clients_again_ns: i64,
+    clients_pause_ns: i64,
+    /// What was found last: which clients, and their states.
+    last: Option<(u32, [u32; 3])>,
     name: String,
 }
 
@@ -45,24 +50,34 @@ impl Nfsd {
             // Linux 5.3 and later.
             clients: Folder::new(proc.join("fs/nfsd/clients"), "info", None),
             clients_again_ns: i64::MIN,
+            clients_pause_ns: CLIENTS_AGAIN_NS,
+            last: None,
             name: String::new(),
         }
     }
 
     fn read_clients(&mut self, out: &mut Reading<'_>) {
-        if out.time_ns() < self.clients_again_ns {
+        if self.clients.entries(out).is_none() {
             return;
         }
-        self.clients_again_ns = out.time_ns().saturating_add(CLIENTS_AGAIN_NS);
-        let Some(clients) = self.clients.entries(out) else { return };
+        let changes = self.clients.changes();
+        let are_others = self.last.is_none_or(|(before, _)| before != changes);
+        if out.time_ns() < self.clients_again_ns && !are_others {
+            return;
+        }
         let (mut all, mut confirmed, mut callback) = (0, 0, 0);
-        for (_, file) in clients {
+        for (_, file) in self.clients.entries(out).into_iter().flatten() {
             let Some(text) = file.text(out) else { continue };
             let client = client(text);
             all += 1;
             confirmed += u32::from(client.confirmed);
             callback += u32::from(client.callback_up);
         }
+        let found = Some((changes, [all, confirmed, callback]));
+        let pause = if found == self.last { self.clients_pause_ns * 2 } else { CLIENTS_AGAIN_NS };
+        self.clients_pause_ns = pause.min(LONGEST_PAUSE_NS);
+        self.clients_again_ns = out.time_ns().saturating_add(self.clients_pause_ns);
+        self.last = found;
         let names = ["clients", "clients_confirmed", "clients_callback_up"];
         for (name, value) in names.into_iter().zip([all, confirmed, callback]) {
             out.put(parse::listed(name), "", value.into());

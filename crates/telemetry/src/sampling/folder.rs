@@ -17,13 +17,16 @@ pub(crate) struct Folder {
     missing: Option<&'static str>,
     again_ns: i64,
     found: bool,
+    /// In the order of their names.
     entries: Vec<(String, Source)>,
+    /// How often other things were found than before.
+    changes: u32,
 }
 
 impl Folder {
     /// Nothing is looked at yet. `missing` says what it means when the folder is not there; `None`: that is nothing to tell.
     pub(crate) fn new(path: PathBuf, file: &'static str, missing: Option<&'static str>) -> Self {
-        Self { path, file, missing, again_ns: i64::MIN, found: false, entries: Vec::new() }
+        Self { path, file, missing, again_ns: i64::MIN, found: false, entries: Vec::new(), changes: 0 }
     }
 
     /// The things, by name, and their files; looked for again after a second. `None` when the folder cannot be read, which
@@ -35,13 +38,9 @@ impl Folder {
             match self.names() {
                 Ok(names) => {
                     self.found = true;
-                    self.entries.retain(|(name, _)| names.contains(name));
-                    for name in names {
-                        if !self.entries.iter().any(|(known, _)| *known == name) {
-                            // It may go away between two looks.
-                            let file = Source::optional(self.path.join(&name).join(self.file)).reopened();
-                            self.entries.push((name, file));
-                        }
+                    if !self.entries.iter().map(|(name, _)| name).eq(&names) {
+                        self.changes = self.changes.wrapping_add(1);
+                        self.replace(names);
                     }
                 }
                 Err(source) => {
@@ -53,6 +52,25 @@ impl Folder {
             }
         }
         self.found.then_some(&mut self.entries[..])
+    }
+
+    /// A number that is another one when there are other things than before.
+    pub(crate) fn changes(&self) -> u32 {
+        self.changes
+    }
+
+    /// What is there now, by sorted names; files of what was there before stay as they are.
+    fn replace(&mut self, names: Vec<String>) {
+        let mut before = std::mem::take(&mut self.entries).into_iter().peekable();
+        for name in names {
+            while before.next_if(|(known, _)| *known < name).is_some() {}
+            let known = before.next_if(|(known, _)| *known == name);
+            self.entries.push(known.unwrap_or_else(|| {
+                // It may go away between two looks.
+                let file = Source::optional(self.path.join(&name).join(self.file)).reopened();
+                (name, file)
+            }));
+        }
     }
 
     /// Names of the folders in it.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::samplers::testing::{Values, config_in, sampled, tree, values, write};
+use crate::sampling::Recorder;
 
 const OLD: &str = include_str!("linux-2.6.32.txt");
 const NEW: &str = include_str!("linux-6.12.txt");
@@ -89,6 +90,31 @@ fn a_server_is_read_from_all_its_files() {
     // The number that the kernel keeps up to date.
     assert_eq!(values(&samples, "threads", ""), [48.0, 48.0]);
     assert_eq!(values(&samples, "packets-arrived", "0"), [3000.0, 3000.0]);
+}
+
+#[test]
+fn clients_that_stay_the_same_are_read_less_often_and_new_ones_at_once() {
+    const SECOND: i64 = 1_000_000_000;
+    let root = tree(&[("proc/fs/nfsd/clients/1/info", "status: unconfirmed\n")]);
+    let mut nfsd = Nfsd::new(&config_in(root.path()));
+    let mut recorder = Recorder::new("nfsd");
+    let mut at = |second: i64| nfsd.read_clients(&mut recorder.reading(second * SECOND));
+    // Read at 0, 1 and 3; between them and up to 7 what its file has is not looked at.
+    (0..4).for_each(&mut at);
+    write(root.path(), "proc/fs/nfsd/clients/1/info", CLIENT);
+    (4..8).for_each(&mut at);
+    // Another client makes that all are read.
+    write(root.path(), "proc/fs/nfsd/clients/2/info", "status: unconfirmed\n");
+    (8..11).for_each(&mut at);
+    std::fs::remove_dir_all(root.path().join("proc/fs/nfsd/clients/1")).unwrap();
+    (11..12).for_each(&mut at);
+    let (series, _) = recorder.finish();
+    let points = |metric: &str| -> Vec<(i64, f64)> {
+        let of = series.iter().find(|series| series.key.metric == metric).unwrap();
+        of.points.iter().map(|point| (point.time_ns / SECOND, point.value)).collect()
+    };
+    assert_eq!(points("clients_confirmed"), [(0, 0.0), (3, 0.0), (7, 1.0), (9, 1.0), (11, 0.0)]);
+    assert_eq!(points("clients"), [(0, 1.0), (7, 1.0), (8, 2.0), (9, 2.0), (11, 1.0)]);
 }
 
 #[test]
