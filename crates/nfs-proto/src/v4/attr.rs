@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn write_only_attributes_are_known() {
         assert!(WRITE_ONLY_ATTRS.is_subset(&KNOWN_ATTRS));
-        assert_eq!(KNOWN_ATTRS.len(), 68);
+        assert_eq!(KNOWN_ATTRS.len(), 69);
         assert!(
             WRITE_ONLY_ATTRS.contains(fattr4::TIME_MODIFY_SET) && !WRITE_ONLY_ATTRS.contains(fattr4::SIZE)
         );
