@@ -1,4 +1,4 @@
-//! State that the server revoked, and that the client asks about again and again.
+//! State that the server revoked.
 
 use super::observed::Observed;
 use super::rule::Detector;
