@@ -131,7 +131,7 @@ mutants! {
     GuardIgnored = "server, v3: SETATTR does not look at its guard",
     AnybodySetsModes = "server: anybody sets the mode of a file",
     RightsUnchecked = "server: directories are searched and changed without rights",
-    ChangesNotTold = "server, v4.1: holders of directories get no notifications of changes",
+    ChangesNotNotified = "server, v4.1: holders of directories get no notifications of changes",
     NotificationsUnasked = "server, v4.1: delegations of directories have notifications that were not asked for",
     ExistRecalls = "server, v4.1: a name that is taken recalls the delegation of its directory",
     SlotsNotRecalled = "server, v4.1: fewer slots are to be used, and clients are not called for it",

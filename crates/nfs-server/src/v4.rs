@@ -38,11 +38,11 @@ mod file_ops;
 mod io_ops;
 mod lock_ops;
 mod names;
+mod notifications;
 mod open_ops;
 mod security;
 mod session_ops;
 mod space_ops;
-mod told;
 mod turns;
 mod xattr_ops;
 

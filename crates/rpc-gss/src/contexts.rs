@@ -139,7 +139,7 @@ impl<T: Debug> Contexts<T> {
     /// Takes a token (INIT, CONTINUE_INIT) that came from `host`. `keep` says what to keep with the context of a principal.
     ///
     /// # Errors
-    /// When the context that goes on is not known.
+    /// GSS_CREDPROBLEM when the context that goes on is not known, BADCRED when the credential is of another version.
     pub fn negotiate(
         &self,
         host: IpAddr,
@@ -148,6 +148,9 @@ impl<T: Debug> Contexts<T> {
         now: Instant,
         keep: impl FnOnce(&str) -> T,
     ) -> Result<Answer, AuthStat> {
+        if credential.version != VERSION {
+            return Err(AuthStat::BADCRED);
+        }
         let mut negotiation = match credential.procedure {
             GssProc::Init => self.mechanism.begin(),
             _ => self.take_begun(credential.handle.0).ok_or(AuthStat::GSS_CREDPROBLEM)?,

@@ -75,9 +75,12 @@ fn mounts_of_the_kernel_break_the_rules_that_their_options_break() {
     let Some(lab) = Standing::with(&place, "check", &["--clients", "1", "--file-system", "ext4"]) else {
         return;
     };
-    for mounts in [["vers=4.2", "vers=3"], ["vers=3", "vers=3"]] {
+    // Linux 6.1 loses an update in a hundred between two mounts of one host and version, in half of all attempts.
+    for (mounts, may) in
+        [(["vers=4.2", "vers=3"], None), (["vers=3", "vers=3"], Some("shared-lock-shows-data"))]
+    {
         let [must, others] = broken(&lab, mounts, "");
-        assert!(must.is_empty(), "{mounts:?}: {must:?}");
+        assert!(must.iter().all(|name| Some(&name[..]) == may), "{mounts:?}: {must:?}");
         assert!(holds(&others, &REMOVED_FILES) && others.contains("shared-append"), "{mounts:?}: {others:?}");
     }
     let [must, others] =

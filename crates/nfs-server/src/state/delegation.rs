@@ -15,7 +15,7 @@ use super::client::Clients;
 use super::delegated::Seen;
 use super::entry::{BY_PARENT, Delegation, End, Entry, Opener, Recall, What, check_seqid};
 use super::file::Files;
-use super::watch::{Told, Watch};
+use super::watch::{Notifications, Watch};
 use super::{Callback, ClientId, Conflict, Effect, Effects};
 use crate::handle::FileId;
 use crate::stats::DelegationCounts;
@@ -63,8 +63,8 @@ pub(crate) struct Wish {
     pub(crate) times: bool,
     /// The file as it is now.
     pub(crate) seen: Seen,
-    /// Of a directory: what the client is to be told instead of a recall.
-    pub(crate) told: Told,
+    /// Of a directory: what the client is to be notified of instead of a recall.
+    pub(crate) notifications: Notifications,
 }
 
 impl Files {
@@ -360,7 +360,7 @@ impl Files {
             times: wish.times,
             revoked: false,
             recall: None,
-            watch: Watch::new(wish.told),
+            watch: Watch::new(wish.notifications),
         });
         let at = self.add_state(Entry { client: wish.client, file, seqid: 1, v40: wish.v40, what });
         let holdings = self.holdings.entry(wish.client).or_default();

@@ -79,7 +79,7 @@ pub(super) struct Delegation {
     /// Whether it was taken back; kept until the client frees the stateid (4.1).
     pub(super) revoked: bool,
     pub(super) recall: Option<Box<Recall>>,
-    /// Of a directory: what its holder is told instead of a recall.
+    /// Of a directory: what its holder is notified of instead of a recall.
     pub(super) watch: Option<Box<Watch>>,
 }
 

@@ -2,7 +2,7 @@
 //! its delegation when such a change comes.
 //!
 //! A holder is called with one CB_NOTIFY at a time, so that changes arrive in their order; what happens meanwhile waits, and is
-//! told together. Whoever has too much waiting, or does not take it, has to return the delegation.
+//! sent together. Whoever has too much waiting, or does not take it, has to return the delegation.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -18,12 +18,12 @@ use crate::handle::FileId;
 
 /// Most changes that wait.
 const WAITING: usize = 64;
-/// Bytes of changes told at once: they fit the smallest back channel that is told anything.
+/// Bytes of changes in one call: they fit the smallest back channel that gets any.
 const AT_ONCE: usize = 2 << 10;
 
-/// What a holder is told.
+/// What a holder is notified of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Told {
+pub(crate) struct Notifications {
     /// Kinds of changes (`notify_type4`).
     pub(crate) kinds: Bitmap4,
     /// Attributes of entries that come with them.
@@ -32,41 +32,41 @@ pub(crate) struct Told {
     pub(crate) dir: Bitmap4,
 }
 
-impl Told {
-    /// Whether who is told this needs no recall before a change that takes `needs`.
+impl Notifications {
+    /// Whether its holder needs no recall before a change that takes `needs`.
     fn covers(&self, needs: &Self) -> bool {
         needs.kinds.is_subset(&self.kinds) && needs.dir.is_subset(&self.dir)
     }
 }
 
-/// What a holder of a directory's delegation is told, and what it was not told yet.
+/// What the holder of a directory's delegation is notified of, and what was not sent yet.
 #[derive(Debug)]
 pub(super) struct Watch {
-    told: Told,
+    granted: Notifications,
     waiting: VecDeque<Vec<u8>>,
     /// Whether a CB_NOTIFY was sent and not answered.
     sent: bool,
 }
 
 impl Watch {
-    pub(super) fn new(told: Told) -> Option<Box<Self>> {
-        let watches = !told.kinds.is_empty();
-        watches.then(|| Box::new(Self { told, waiting: VecDeque::new(), sent: false }))
+    pub(super) fn new(granted: Notifications) -> Option<Box<Self>> {
+        let watches = !granted.kinds.is_empty();
+        watches.then(|| Box::new(Self { granted, waiting: VecDeque::new(), sent: false }))
     }
 
-    fn covers(&self, needs: &Told) -> bool {
-        self.told.covers(needs) && self.waiting.len() < WAITING
+    fn covers(&self, needs: &Notifications) -> bool {
+        self.granted.covers(needs) && self.waiting.len() < WAITING
     }
 }
 
 impl Files {
-    /// Before a directory changes: recalls delegations of others than `holder` that are not told of such changes;
+    /// Before a directory changes: recalls delegations of others than `holder` that are not notified of such changes;
     /// `Err(DELAY)` until they are back.
-    pub(crate) fn recall_untold(
+    pub(crate) fn recall_uncovered(
         &mut self,
         clients: &Clients,
         dir: FileId,
-        needs: &Told,
+        needs: &Notifications,
         holder: Option<ClientId>,
         now: Instant,
         effects: &mut Effects,
@@ -75,21 +75,21 @@ impl Files {
             What::Delegation(held) => held.watch.as_ref().is_some_and(|watch| watch.covers(needs)),
             _ => false,
         };
-        let untold: Vec<u32> =
+        let uncovered: Vec<u32> =
             self.delegations_of(dir).filter(|(_, entry)| !covers(entry)).map(|(at, _)| at).collect();
-        self.recall_these(clients, &untold, holder, false, now, effects)
+        self.recall_these(clients, &uncovered, holder, false, now, effects)
     }
 
-    /// After a directory has changed: tells those who are to know. `own`: also the client that did it (RFC 8881 §20.4.3: of
-    /// entries, not of attributes). `describe` makes encoded `notify4`s of what one is told.
-    pub(crate) fn tell(
+    /// After a directory has changed: notifies those who asked for it. `own`: also the client that did it (RFC 8881 §20.4.3: of
+    /// entries, not of attributes). `describe` makes encoded `notify4`s for one holder.
+    pub(crate) fn notify(
         &mut self,
         dir: FileId,
         (doer, own): (Option<ClientId>, bool),
         effects: &mut Effects,
-        mut describe: impl FnMut(&Told) -> Vec<Vec<u8>>,
+        mut describe: impl FnMut(&Notifications) -> Vec<Vec<u8>>,
     ) {
-        if is_broken(Mutant::ChangesNotTold) {
+        if is_broken(Mutant::ChangesNotNotified) {
             return;
         }
         let all: Vec<u32> = self
@@ -99,8 +99,8 @@ impl Files {
             .collect();
         for at in all {
             let Some(watch) = self.watch(at) else { continue };
-            watch.waiting.extend(describe(&watch.told));
-            self.tell_next(at, effects);
+            watch.waiting.extend(describe(&watch.granted));
+            self.notify_next(at, effects);
         }
     }
 
@@ -118,7 +118,7 @@ impl Files {
         let Some(watch) = self.watch(at) else { return };
         watch.sent = false;
         match status {
-            Nfsstat4::OK => self.tell_next(at, effects),
+            Nfsstat4::OK => self.notify_next(at, effects),
             _ => self.begin_recall(at, false, now, effects),
         }
     }
@@ -130,8 +130,8 @@ impl Files {
         }
     }
 
-    /// Tells what waits, unless something was told and not answered.
-    fn tell_next(&mut self, at: u32, effects: &mut Effects) {
+    /// Sends what waits, unless something was sent and not answered.
+    fn notify_next(&mut self, at: u32, effects: &mut Effects) {
         let Some(watch) = self.watch(at).filter(|watch| !watch.sent && !watch.waiting.is_empty()) else {
             return;
         };

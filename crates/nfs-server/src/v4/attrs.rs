@@ -80,8 +80,8 @@ const DELEGATED: Bitmap4 = Bitmap4::of(&[
     fattr4::TIME_MODIFY,
 ]);
 
-/// Attributes that holders of directories are told.
-pub(crate) const TOLD: Bitmap4 = Bitmap4::of(&[
+/// Attributes in notifications to holders of directories.
+pub(crate) const NOTIFIED: Bitmap4 = Bitmap4::of(&[
     fattr4::TYPE,
     fattr4::CHANGE,
     fattr4::SIZE,

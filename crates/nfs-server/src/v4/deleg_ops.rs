@@ -15,7 +15,7 @@ use super::{Compound, OpResult, attrs};
 use crate::fs::{Kind, access as right, permits};
 use crate::state::delegated::Seen;
 use crate::state::delegation::{Want, Wish};
-use crate::state::watch::Told;
+use crate::state::watch::Notifications;
 
 /// DELEGRETURN (RFC 7530 §16.6, RFC 8881 §18.6).
 pub(crate) fn delegreturn(c: &mut Compound<'_>, args: DelegreturnArgs) -> OpResult {
@@ -57,9 +57,19 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
         DelegClaim4::Fh => clients.may_claim(client)?,
     }
     let times = c.minor >= 2 && args.want & WANT_DELEG_TIMESTAMPS != 0;
-    let (seen, told) = (Seen::from(&attr), Told::default());
-    let wish =
-        Wish { client, v40: false, file, want, access: 0, uid: c.who.uid, may_write, times, seen, told };
+    let (seen, notifications) = (Seen::from(&attr), Notifications::default());
+    let wish = Wish {
+        client,
+        v40: false,
+        file,
+        want,
+        access: 0,
+        uid: c.who.uid,
+        may_write,
+        times,
+        seen,
+        notifications,
+    };
     let now = c.now.instant;
     let promise = match (attr.kind, args.claim) {
         (Kind::Directory, _) => Promise::Refused(OpenNoneDelegation4::IsDir),
@@ -82,7 +92,7 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
 }
 
 /// GET_DIR_DELEGATION (RFC 8881 §18.39). The holder may answer LOOKUP, READDIR and GETATTR of the directory by itself until a
-/// recall; of what it asks to be told, it is told instead (§20.4).
+/// recall; of the changes that it asks for, it is notified instead (§20.4).
 pub(crate) fn get_dir_delegation(c: &mut Compound<'_>, args: GetDirDelegationArgs) -> OpResult {
     let dir = c.file()?;
     let client = c.client.ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
@@ -94,7 +104,7 @@ pub(crate) fn get_dir_delegation(c: &mut Compound<'_>, args: GetDirDelegationArg
         return Err(Nfsstat4::ACCESS.into());
     }
     let cookieverf = fs.cookie_verifier(node)?.to_be_bytes();
-    let told = told(c, &args);
+    let notifications = notifications(c, &args);
     let mut part = c.server.state.write(dir);
     let (clients, files) = part.split();
     clients.may_claim(client)?;
@@ -108,7 +118,7 @@ pub(crate) fn get_dir_delegation(c: &mut Compound<'_>, args: GetDirDelegationArg
         may_write: false,
         times: false,
         seen: Seen::from(&attr),
-        told,
+        notifications,
     };
     let outcome = files.delegate(clients, &wish, c.now.instant, || fs.hold(node).is_ok());
     drop(part);
@@ -117,15 +127,15 @@ pub(crate) fn get_dir_delegation(c: &mut Compound<'_>, args: GetDirDelegationArg
     let granted = DirDelegation4 {
         cookieverf,
         stateid,
-        notification: told.kinds,
-        child_attributes: told.child,
-        dir_attributes: told.dir,
+        notification: notifications.kinds,
+        child_attributes: notifications.child,
+        dir_attributes: notifications.dir,
     };
     c.answer(&GetDirDelegationOk::Granted(granted))
 }
 
-/// What a client is told that asks for this. Changes of entries' attributes are not; verifiers of cookies never change.
-fn told(c: &Compound<'_>, args: &GetDirDelegationArgs) -> Told {
+/// What a client that asks for this is notified of. Changes of entries' attributes are not; verifiers of cookies never change.
+fn notifications(c: &Compound<'_>, args: &GetDirDelegationArgs) -> Notifications {
     const KINDS: Bitmap4 = Bitmap4::of(&[
         notify::CHANGE_DIR_ATTRS,
         notify::REMOVE_ENTRY,
@@ -133,18 +143,18 @@ fn told(c: &Compound<'_>, args: &GetDirDelegationArgs) -> Told {
         notify::RENAME_ENTRY,
         notify::CHANGE_COOKIE_VERIFIER,
     ]);
-    /// A back channel for less is not told anything.
+    /// A back channel for less gets no notifications.
     const LEAST: u32 = 4 << 10;
     let roomy = c.session.is_some_and(|(session, _)| session.back().lock().max_request >= LEAST);
     let asked = if is_broken(Mutant::NotificationsUnasked) { KINDS } else { args.notification_types };
     let kinds = if roomy { asked & KINDS } else { Bitmap4::EMPTY };
     let some = |attributes: Bitmap4, kinds: Bitmap4| {
-        if kinds.is_empty() { Bitmap4::EMPTY } else { attributes & attrs::TOLD }
+        if kinds.is_empty() { Bitmap4::EMPTY } else { attributes & attrs::NOTIFIED }
     };
     let entries = kinds & Bitmap4::of(&[notify::REMOVE_ENTRY, notify::ADD_ENTRY, notify::RENAME_ENTRY]);
     let dir = some(args.dir_attributes, kinds & Bitmap4::of(&[notify::CHANGE_DIR_ATTRS]));
     let kinds = if dir.is_empty() { kinds.without(notify::CHANGE_DIR_ATTRS) } else { kinds };
-    Told { kinds, child: some(args.child_attributes, entries), dir }
+    Notifications { kinds, child: some(args.child_attributes, entries), dir }
 }
 
 /// What an operation says about a delegation.

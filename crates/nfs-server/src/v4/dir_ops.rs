@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 
 use super::attrs::{self, Purpose, View};
 use super::names::check_name;
-use super::told::{Entry, Event, check_free, needs};
+use super::notifications::{Entry, Event, check_free, needs};
 use super::{Compound, Failure, OpResult, change_info};
 use crate::fs::{Attr, FileSystem, FsError, Kind, NewFile, Node, PATH_MAX, RemoveKind};
 use crate::handle::FileId;
@@ -45,9 +45,9 @@ pub(crate) fn create(c: &mut Compound<'_>, args: CreateArgs<'_>) -> OpResult {
     }
     check_free(c, fs, node, name)?;
     let (who, now) = (c.who, c.now.wall);
-    let created = c.change_directories(None, &[(dir, needs(notify::ADD_ENTRY))], |told| {
+    let created = c.change_directories(None, &[(dir, needs(notify::ADD_ENTRY))], |notifies| {
         let created = fs.create(who, node, name, new, &set, None, now)?;
-        let event = told.then(|| added(fs, node, name, created.attr.clone())).transpose()?;
+        let event = notifies.then(|| added(fs, node, name, created.attr.clone())).transpose()?;
         Ok((created, event.map(|event| (dir, event)).into_iter().collect()))
     })?;
     c.set_current(FileId::new(dir.export, created.attr.node));
@@ -72,9 +72,9 @@ pub(crate) fn link(c: &mut Compound<'_>, args: LinkArgs<'_>) -> OpResult {
     // The number of links is an attribute that delegations promise to keep.
     c.check_conflict(file, Conflict::Change)?;
     let (who, now) = (c.who, c.now.wall);
-    let linked = c.change_directories(None, &[(dir, needs(notify::ADD_ENTRY))], |told| {
+    let linked = c.change_directories(None, &[(dir, needs(notify::ADD_ENTRY))], |notifies| {
         let linked = fs.link(who, node, dir_node, name, now)?;
-        let event = told.then(|| added(fs, dir_node, name, linked.attr.clone())).transpose()?;
+        let event = notifies.then(|| added(fs, dir_node, name, linked.attr.clone())).transpose()?;
         Ok((linked, event.map(|event| (dir, event)).into_iter().collect()))
     })?;
     c.answer(&LinkOk { cinfo: change_info(&linked.dir) })
@@ -88,8 +88,8 @@ pub(crate) fn remove(c: &mut Compound<'_>, args: RemoveArgs<'_>) -> OpResult {
     let (target, _) = fs.lookup(c.who, node, name)?;
     c.check_conflict(FileId::new(dir.export, target), Conflict::Change)?;
     let (who, now) = (c.who, c.now.wall);
-    let removed = c.change_directories(None, &[(dir, needs(notify::REMOVE_ENTRY))], |told| {
-        let cookie = told.then(|| fs.cookie(node, name)).transpose()?;
+    let removed = c.change_directories(None, &[(dir, needs(notify::REMOVE_ENTRY))], |notifies| {
+        let cookie = notifies.then(|| fs.cookie(node, name)).transpose()?;
         let removed = fs.remove(who, node, name, RemoveKind::Any, now).map_err(removal_failure)?;
         let attr = removed.attr.clone();
         let event = cookie.map(|cookie| (dir, Event::Removed(Entry { name, cookie, attr })));
@@ -126,8 +126,8 @@ pub(crate) fn rename(c: &mut Compound<'_>, args: RenameArgs<'_>) -> OpResult {
         &moves[..]
     };
     let (who, now) = (c.who, c.now.wall);
-    let renamed = c.change_directories(None, concerned, |told| {
-        let before = told.then(|| fs.cookie(from_node, old)).transpose()?;
+    let renamed = c.change_directories(None, concerned, |notifies| {
+        let before = notifies.then(|| fs.cookie(from_node, old)).transpose()?;
         let renamed = fs.rename(who, from_node, old, to_node, new, now).map_err(|error| match error {
             // A file in the way of a directory, a directory in the way of a file, or one that is not empty.
             FsError::IsDirectory | FsError::NotDirectory | FsError::NotEmpty => Nfsstat4::EXIST.into(),
@@ -148,7 +148,7 @@ pub(crate) fn rename(c: &mut Compound<'_>, args: RenameArgs<'_>) -> OpResult {
     c.answer(&RenameOk { source_cinfo: change_info(&renamed.from), target_cinfo: change_info(&renamed.to) })
 }
 
-/// A new entry, as it is told.
+/// A new entry, as notifications describe it.
 pub(crate) fn added<'n>(
     fs: &FileSystem,
     dir: Node,

@@ -9,14 +9,14 @@ use benchmaster_nfs_proto::v4::{
 
 use super::attrs::{self, Purpose, View};
 use super::names::check_name;
-use super::told::{Event, needs};
+use super::notifications::{Event, needs};
 use super::{Compound, Failure, OpResult};
 use crate::fs::{Attr, FsError, Kind, access as right, permits};
 use crate::handle::{self, FileId};
 use crate::state::Conflict;
 use crate::state::delegated::Answer;
 use crate::state::held::{Asked, Asker};
-use crate::state::watch::Told;
+use crate::state::watch::Notifications;
 
 /// ACCESS (RFC 7530 §16.1, RFC 8881 §18.1, RFC 8276 §8.5).
 pub(crate) fn access(c: &mut Compound<'_>, args: AccessArgs) -> OpResult {
@@ -107,7 +107,7 @@ pub(crate) fn setattr(c: &mut Compound<'_>, args: SetattrArgs<'_>) -> OpResult {
     let set_all = || fs.set_attr(who, node, &set, None, size_checked, now);
     match attrs::changed_by_setting(args.obj_attributes.attrmask).filter(|_| attr.kind == Kind::Directory) {
         Some(dir) => {
-            let needs = Told { dir, ..needs(notify::CHANGE_DIR_ATTRS) };
+            let needs = Notifications { dir, ..needs(notify::CHANGE_DIR_ATTRS) };
             c.change_directories(None, &[(file, needs)], |_| {
                 set_all()?;
                 Ok(((), vec![(file, Event::Attributes)]))

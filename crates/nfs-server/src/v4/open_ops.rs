@@ -13,7 +13,7 @@ use benchmaster_nfs_proto::v4::{
 use super::attrs::{self, Purpose};
 use super::deleg_ops::{self, Promise};
 use super::names::check_name;
-use super::told::needs;
+use super::notifications::needs;
 use super::turns::{Held, refused};
 use super::{Compound, Failure, OpResult, change_info, dir_ops, io_ops};
 use crate::fs::{Acl, Attr, FsError, Kind, NewFile, SetAttr, access as right, permits};
@@ -25,7 +25,7 @@ use crate::state::file::{Files, Keeper};
 use crate::state::open::Share;
 use crate::state::owner::{OwnerId, OwnerKind};
 use crate::state::shards::All;
-use crate::state::watch::Told;
+use crate::state::watch::Notifications;
 use crate::state::{ClientId, Conflict, Stop};
 
 const READ: u8 = 1;
@@ -286,7 +286,7 @@ fn settle(
         may_write: may_write(c, found),
         times,
         seen: Seen::from(&attr),
-        told: Told::default(),
+        notifications: Notifications::default(),
     };
     let promise = match args.claim {
         OpenClaim4::Previous(OpenDelegationType4::None | OpenDelegationType4::NoneExt) => Promise::None,
@@ -407,14 +407,17 @@ fn by_name(
         }
         c.for_change(dir)?;
         let (who, now) = (c.who, c.now.wall);
-        let made = c.change_directories(all.as_deref_mut(), &[(dir, needs(notify::ADD_ENTRY))], |told| {
-            let made = match fs.create(who, dir_node, name, NewFile::Regular, &plan.set, plan.verifier, now) {
-                Err(FsError::Exists) => return Ok((None, Vec::new())),
-                made => made?,
-            };
-            let event = told.then(|| dir_ops::added(fs, dir_node, name, made.attr.clone())).transpose()?;
-            Ok((Some(made), event.map(|event| (dir, event)).into_iter().collect()))
-        })?;
+        let made =
+            c.change_directories(all.as_deref_mut(), &[(dir, needs(notify::ADD_ENTRY))], |notifies| {
+                let made =
+                    match fs.create(who, dir_node, name, NewFile::Regular, &plan.set, plan.verifier, now) {
+                        Err(FsError::Exists) => return Ok((None, Vec::new())),
+                        made => made?,
+                    };
+                let event =
+                    notifies.then(|| dir_ops::added(fs, dir_node, name, made.attr.clone())).transpose()?;
+                Ok((Some(made), event.map(|event| (dir, event)).into_iter().collect()))
+            })?;
         match made {
             Some(created) => {
                 let file = FileId::new(dir.export, created.attr.node);

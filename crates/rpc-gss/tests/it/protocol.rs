@@ -236,6 +236,8 @@ fn contexts_expire_and_make_room() {
     // One that is begun and not gone on with.
     let token = MockInitiator { legs: 2, ..initiator("a@R") }.begin().step(&[]).unwrap().token;
     let begun = credential(GssProc::Init, 0, RpcGssSvc::None, b"");
+    let newer = GssCredential { version: VERSION + 1, ..credential(GssProc::Init, 0, RpcGssSvc::None, b"") };
+    assert_eq!(server.negotiate(HOST, &newer, &token, now, str::to_owned).unwrap_err(), AuthStat::BADCRED);
     server.negotiate(HOST, &begun, &token, now, str::to_owned).unwrap();
     server.tick(after(29_999));
     assert_eq!(server.len(), 1);

@@ -104,11 +104,11 @@ pub(super) fn recalled<'a>(
 }
 
 /// GET_DIR_DELEGATION with these notifications; child and directory attributes.
-pub(super) fn dir_delegation(told: v4::Bitmap4, attributes: v4::Bitmap4) -> Argop<'static> {
+pub(super) fn dir_delegation(kinds: v4::Bitmap4, attributes: v4::Bitmap4) -> Argop<'static> {
     let at_once = v4::Nfstime4 { seconds: 0, nseconds: 0 };
     Argop::GetDirDelegation(v4::GetDirDelegationArgs {
         signal_deleg_avail: false,
-        notification_types: told,
+        notification_types: kinds,
         child_attr_delay: at_once,
         dir_attr_delay: at_once,
         child_attributes: attributes,

@@ -23,8 +23,8 @@ use crate::{Stop, Tried};
 /// Attributes that are asked for with notifications.
 const SHOWN: Bitmap4 = Bitmap4::of(&[fattr4::TYPE, fattr4::CHANGE, fattr4::FILEID, fattr4::MODE]);
 
-/// A directory of which the first client is told changes of this kind.
-fn told_of(t: &mut Trial, kind: u32) -> Result<Stateid4, Stop> {
+/// A directory of whose changes of this kind the first client is notified.
+fn watched(t: &mut Trial, kind: u32) -> Result<Stateid4, Stop> {
     let (_, granted) = delegated_directory_with(t, dir_delegation(Bitmap4::of(&[kind]), SHOWN))?;
     if !granted.notification.contains(kind) {
         return Err(Stop::not_applicable("the server delegates directories without such notifications"));
@@ -32,8 +32,13 @@ fn told_of(t: &mut Trial, kind: u32) -> Result<Stateid4, Stop> {
     Ok(granted.stateid)
 }
 
-/// What the first client is told, of its delegation of the directory; not a recall.
-fn told(a: &mut Client4, sent: &str, dir: &[u8], stateid: Stateid4) -> Result<Vec<(Bitmap4, Vec<u8>)>, Stop> {
+/// The notifications that the first client gets of its delegated directory; not a recall.
+fn notified(
+    a: &mut Client4,
+    sent: &str,
+    dir: &[u8],
+    stateid: Stateid4,
+) -> Result<Vec<(Bitmap4, Vec<u8>)>, Stop> {
     let come = |call: &Callback| matches!(call, Callback::Notify { .. } | Callback::Recall { .. });
     match a.called(SOON, come)? {
         Some(Callback::Notify { stateid: of, fh, changes }) => {
@@ -47,8 +52,8 @@ fn told(a: &mut Client4, sent: &str, dir: &[u8], stateid: Stateid4) -> Result<Ve
     }
 }
 
-/// The change that the first client is told after the second did this.
-fn told_after(
+/// The change that the first client is notified of after the second did this.
+fn notified_after(
     t: &mut Trial,
     kind: u32,
     stateid: Stateid4,
@@ -57,7 +62,7 @@ fn told_after(
     let dir = t.dir();
     let (a, b) = t.both()?;
     let answer = b.compound(&[&[putfh(&dir)], ops].concat())?.ok()?;
-    let changes = told(a, &answer.sent, &dir, stateid)?;
+    let changes = notified(a, &answer.sent, &dir, stateid)?;
     let [(mask, values)] = &changes[..] else {
         return Err(Stop::failed(
             answer.sent,
@@ -93,11 +98,11 @@ fn fileid(attrs: &Fattr4<'_>) -> Option<u64> {
 fn is_added(b: &mut Client4, sent: &str, dir: &[u8], name: &str, add: &NotifyAdd4<'_>) -> Tried {
     let fh = b.find(dir, name)?.unwrap_or_default();
     let (right, cookie) = (b.stat(&fh)?.fileid, cookie_of(b, dir, name)?);
-    let told = fileid(&add.new_entry.attrs);
+    let said = fileid(&add.new_entry.attrs);
     let same = add.new_entry.file.0 == name.as_bytes()
-        && told.is_none_or(|told| told == right)
-        && add.cookie.iter().all(|told| told == cookie);
-    hold(same, sent, || format!("told {add:?}; `{name}`, fileid {right}, cookie {cookie} is right"))
+        && said.is_none_or(|said| said == right)
+        && add.cookie.iter().all(|said| said == cookie);
+    hold(same, sent, || format!("notified of {add:?}; `{name}`, fileid {right}, cookie {cookie} is right"))
 }
 
 /// A delegation for writing that the first client has, whose file it says has these attributes.
@@ -173,92 +178,92 @@ checks! {
             }
             Ok(())
         };
-    "directory-told-of-create" V41 Must [V41 8881 "20.4.3"]
+    "directory-notified-of-create" V41 Must [V41 8881 "20.4.3"]
         "A client that asked for notifications gets one of a directory that another client makes, and keeps the delegation."
         => |t| {
-            let stateid = told_of(t, notify::ADD_ENTRY)?;
+            let stateid = watched(t, notify::ADD_ENTRY)?;
             let (dir, none) = (t.dir(), Attrs::none());
             let (sent, values) =
-                told_after(t, notify::ADD_ENTRY, stateid, &[create(Createtype4::Dir, b"new", &none)])?;
+                notified_after(t, notify::ADD_ENTRY, stateid, &[create(Createtype4::Dir, b"new", &none)])?;
             let add: NotifyAdd4<'_> = decoded(&sent, &values)?;
             let (a, b) = t.both()?;
             is_added(b, &sent, &dir, "new", &add)?;
             give_back(a, &dir, stateid)
         };
-    "directory-told-where" V41 Should [V41 8881 "20.4.3"]
+    "directory-notified-where" V41 Should [V41 8881 "20.4.3"]
         "The notification of a new entry names the entry before it, where there is one, and says whether it is the last."
         => |t| {
             t.object(Kind::File)?;
-            let stateid = told_of(t, notify::ADD_ENTRY)?;
+            let stateid = watched(t, notify::ADD_ENTRY)?;
             let (dir, none) = (t.dir(), Attrs::none());
             let (sent, values) =
-                told_after(t, notify::ADD_ENTRY, stateid, &[create(Createtype4::Dir, b"new", &none)])?;
+                notified_after(t, notify::ADD_ENTRY, stateid, &[create(Createtype4::Dir, b"new", &none)])?;
             let add: NotifyAdd4<'_> = decoded(&sent, &values)?;
             let names = t.both()?.1.names(&dir)?;
             let at = names.iter().position(|name| name == b"new").unwrap_or_default();
             let before = at.checked_sub(1).and_then(|at| names.get(at)).cloned();
-            let told = add.previous.iter().next().map(|previous| previous.entry.file.0.to_vec());
-            let right = told == before && add.last == (at + 1 == names.len());
-            hold(right, &sent, || format!("told {add:?}; READDIR gives {names:?}"))
+            let said = add.previous.iter().next().map(|previous| previous.entry.file.0.to_vec());
+            let right = said == before && add.last == (at + 1 == names.len());
+            hold(right, &sent, || format!("notified of {add:?}; READDIR gives {names:?}"))
         };
-    "directory-told-of-open" V41 Must [V41 8881 "20.4.3"]
+    "directory-notified-of-open" V41 Must [V41 8881 "20.4.3"]
         "A client that asked for notifications gets one of a file that another client makes by OPEN."
         => |t| {
-            let stateid = told_of(t, notify::ADD_ENTRY)?;
+            let stateid = watched(t, notify::ADD_ENTRY)?;
             let dir = t.dir();
             let (a, b) = t.both()?;
             b.file(&dir, "made", b"")?;
             let sent = "OPEN of another client makes `made`";
-            let changes = told(a, sent, &dir, stateid)?;
+            let changes = notified(a, sent, &dir, stateid)?;
             let add: NotifyAdd4<'_> = match &changes[..] {
                 [(mask, values)] if *mask == Bitmap4::of(&[notify::ADD_ENTRY]) => decoded(sent, values)?,
                 _ => return Err(Stop::failed(sent, format!("{changes:?} in CB_NOTIFY; one new entry is right"))),
             };
             is_added(b, sent, &dir, "made", &add)
         };
-    "directory-told-of-remove" V41 Must [V41 8881 "20.4.3"]
+    "directory-notified-of-remove" V41 Must [V41 8881 "20.4.3"]
         "A client that asked for notifications gets one of an entry that another client removes, with its cookie."
         => |t| {
             t.object(Kind::File)?;
             let dir = t.dir();
             let cookie = cookie_of(t.a()?, &dir, "x")?;
-            let stateid = told_of(t, notify::REMOVE_ENTRY)?;
-            let (sent, values) = told_after(t, notify::REMOVE_ENTRY, stateid, &[remove("x")])?;
+            let stateid = watched(t, notify::REMOVE_ENTRY)?;
+            let (sent, values) = notified_after(t, notify::REMOVE_ENTRY, stateid, &[remove("x")])?;
             let gone: NotifyRemove4<'_> = decoded(&sent, &values)?;
             hold(gone.entry.file.0 == b"x" && gone.cookie == cookie, &sent, || {
-                format!("told {gone:?}; `x` with cookie {cookie} is right")
+                format!("notified of {gone:?}; `x` with cookie {cookie} is right")
             })
         };
-    "directory-told-of-rename" V41 Must [V41 8881 "20.4.3"]
+    "directory-notified-of-rename" V41 Must [V41 8881 "20.4.3"]
         "A client that asked for notifications gets one of an entry that another client renames, with both names."
         => |t| {
             t.object(Kind::File)?;
             let dir = t.dir();
-            let stateid = told_of(t, notify::RENAME_ENTRY)?;
+            let stateid = watched(t, notify::RENAME_ENTRY)?;
             let ops = [Argop::Savefh, rename("x", "y")];
-            let (sent, values) = told_after(t, notify::RENAME_ENTRY, stateid, &ops)?;
+            let (sent, values) = notified_after(t, notify::RENAME_ENTRY, stateid, &ops)?;
             let moved: NotifyRename4<'_> = decoded(&sent, &values)?;
-            hold(moved.old_entry.entry.file.0 == b"x", &sent, || format!("told {moved:?}; from `x` is right"))?;
+            hold(moved.old_entry.entry.file.0 == b"x", &sent, || format!("notified of {moved:?}; from `x` is right"))?;
             is_added(t.both()?.1, &sent, &dir, "y", &moved.new_entry)
         };
-    "directory-told-of-attributes" V41 Must [V41 8881 "20.4.3"]
+    "directory-notified-of-attributes" V41 Must [V41 8881 "20.4.3"]
         "A client that asked for notifications gets one of attributes of the directory that another client sets."
         => |t| {
-            let stateid = told_of(t, notify::CHANGE_DIR_ATTRS)?;
+            let stateid = watched(t, notify::CHANGE_DIR_ATTRS)?;
             let mode = Attrs::mode(0o711);
             let set = [setattr(Stateid4::ANONYMOUS, &mode)];
-            let (sent, values) = told_after(t, notify::CHANGE_DIR_ATTRS, stateid, &set)?;
+            let (sent, values) = notified_after(t, notify::CHANGE_DIR_ATTRS, stateid, &set)?;
             let changed: NotifyEntry4<'_> = decoded(&sent, &values)?;
             let mode = Attributes::decode(&changed.attrs).ok().and_then(|attributes| attributes.mode);
             hold(changed.file.0.is_empty() && mode == Some(0o711), &sent, || {
-                format!("told {changed:?}; mode 711 of the directory is right")
+                format!("notified of {changed:?}; mode 711 of the directory is right")
             })
         };
-    "directory-told-in-order" V41 Must [V41 8881 "20.4.3"]
+    "directory-notified-in-order" V41 Must [V41 8881 "20.4.3"]
         "Notifications come in the order of the changes."
         => |t| {
             const ALL: usize = 24;
-            let stateid = told_of(t, notify::ADD_ENTRY)?;
+            let stateid = watched(t, notify::ADD_ENTRY)?;
             let (dir, none) = (t.dir(), Attrs::none());
             let (a, b) = t.both()?;
             let made: Vec<String> = (0..ALL).map(|n| format!("dir {n}")).collect();
@@ -268,27 +273,27 @@ checks! {
             let sent = "CREATE of 24 directories by another client";
             let mut names = Vec::new();
             while names.len() < ALL {
-                for (_, values) in told(a, sent, &dir, stateid)? {
+                for (_, values) in notified(a, sent, &dir, stateid)? {
                     let add: NotifyAdd4<'_> = decoded(sent, &values)?;
                     names.push(String::from_utf8_lossy(add.new_entry.file.0).into_owned());
                 }
             }
-            hold(names == made, sent, || format!("told {names:?}"))
+            hold(names == made, sent, || format!("notified of {names:?}"))
         };
-    "directory-told-of-own-entries" V41 Should [V41 8881 "20.4.3"]
+    "directory-notified-of-own-entries" V41 Should [V41 8881 "20.4.3"]
         "The holder is notified of entries that it makes itself, too."
         => |t| {
-            let stateid = told_of(t, notify::ADD_ENTRY)?;
+            let stateid = watched(t, notify::ADD_ENTRY)?;
             let (dir, none) = (t.dir(), Attrs::none());
             let client = t.a()?;
             let answer = client.done(&dir, &[create(Createtype4::Dir, b"own", &none)])?;
-            told(client, &answer.sent, &dir, stateid).map(|_| ())
+            notified(client, &answer.sent, &dir, stateid).map(|_| ())
         };
-    "directory-untold-recall" V41 Must [V41 8881 "10.9.4"]
+    "directory-unasked-recall" V41 Must [V41 8881 "10.9.4"]
         "A change of a kind for which the holder asked no notifications recalls the delegation of the directory."
         => |t| {
             t.object(Kind::File)?;
-            let stateid = told_of(t, notify::ADD_ENTRY)?;
+            let stateid = watched(t, notify::ADD_ENTRY)?;
             let dir = t.dir();
             recalled(t, &dir, stateid, |_| vec![putfh(&dir), remove("x")])
         };

@@ -23,7 +23,7 @@ fn delegate(client: &testing::Client<'_>, file: &[u8], write: bool) {
         may_write: true,
         times: false,
         seen: Seen::from(&client.server.exports.file(file).and_then(|(fs, node)| fs.attr(node)).unwrap()),
-        told: Default::default(),
+        notifications: Default::default(),
     };
     let mut part = client.server.state.write(file);
     let (clients, files) = part.split();

@@ -363,14 +363,14 @@ const NO_DELAY: Nfstime4 = Nfstime4 { seconds: 0, nseconds: 0 };
 
 /// GET_DIR_DELEGATION without notifications, as Linux 6.19 asks.
 fn delegate_directory(c: &mut Holder<'_>, name: &str) -> Result<Option<Stateid4>, Nfsstat4> {
-    delegate_told(c, name, Bitmap4::EMPTY)
+    delegate_notified(c, name, Bitmap4::EMPTY)
 }
 
 /// GET_DIR_DELEGATION with these notifications.
-fn delegate_told(c: &mut Holder<'_>, name: &str, told: Bitmap4) -> Result<Option<Stateid4>, Nfsstat4> {
+fn delegate_notified(c: &mut Holder<'_>, name: &str, kinds: Bitmap4) -> Result<Option<Stateid4>, Nfsstat4> {
     let args = GetDirDelegationArgs {
         signal_deleg_avail: false,
-        notification_types: told,
+        notification_types: kinds,
         child_attr_delay: NO_DELAY,
         dir_attr_delay: NO_DELAY,
         child_attributes: Bitmap4::of(&[fattr4::FILEID]),
@@ -378,7 +378,7 @@ fn delegate_told(c: &mut Holder<'_>, name: &str, told: Bitmap4) -> Result<Option
     };
     match c.at(name, Argop::GetDirDelegation(args)).last() {
         Resop::GetDirDelegation(Ok(GetDirDelegationOk::Granted(granted))) => {
-            assert_eq!(granted.notification, told);
+            assert_eq!(granted.notification, kinds);
             Ok(Some(granted.stateid))
         }
         Resop::GetDirDelegation(Ok(GetDirDelegationOk::Unavailable(signal))) => {
@@ -495,7 +495,7 @@ fn a_server_without_delegations_delegates_no_directory() {
 }
 
 /// Names that one call tells.
-fn told_names(effects: &[Effect]) -> Vec<Vec<u8>> {
+fn notified_names(effects: &[Effect]) -> Vec<Vec<u8>> {
     let [Effect::Call(_, Callback::Notify { changes, .. })] = effects else { panic!("{effects:?}") };
     let added = |change: &Vec<u8>| {
         let note: Notify4<'_> = Decoder::new(change).get().unwrap();
@@ -507,11 +507,11 @@ fn told_names(effects: &[Effect]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn holders_are_told_in_order_by_one_call_at_a_time() {
+fn holders_are_notified_in_order_by_one_call_at_a_time() {
     let server = delegating();
     let (mut one, mut two) = two(&server, 1);
     let kinds = Bitmap4::of(&[notify::ADD_ENTRY]);
-    let stateid = delegate_told(&mut one, "dir", kinds).unwrap().unwrap();
+    let stateid = delegate_notified(&mut one, "dir", kinds).unwrap().unwrap();
     let make = |c: &mut Holder<'_>, name: String| {
         let status = c.at("dir", create(&name, Createtype4::Dir)).status();
         (status, c.callbacks())
@@ -522,8 +522,8 @@ fn holders_are_told_in_order_by_one_call_at_a_time() {
         part.files().notified(one.id(), stateid, status, one.c.now.instant, &mut effects);
         effects
     };
-    let (status, told) = make(&mut two, "0".into());
-    assert_eq!((status, told_names(&told)), (Nfsstat4::OK, vec![b"0".to_vec()]));
+    let (status, sent) = make(&mut two, "0".into());
+    assert_eq!((status, notified_names(&sent)), (Nfsstat4::OK, vec![b"0".to_vec()]));
     // Until this is answered, the next ones wait.
     for n in 1..=64 {
         assert_eq!(make(&mut two, n.to_string()), (Nfsstat4::OK, vec![]), "{n}");
@@ -542,17 +542,17 @@ fn who_takes_no_notification_has_to_return_the_directory() {
     let server = delegating();
     let (mut one, mut two) = two(&server, 2);
     let kinds = Bitmap4::of(&[notify::ADD_ENTRY, notify::CHANGE_DIR_ATTRS]);
-    let stateid = delegate_told(&mut one, "dir", kinds).unwrap().unwrap();
+    let stateid = delegate_notified(&mut one, "dir", kinds).unwrap().unwrap();
     let dir = one.c.id("/export/dir");
-    let told = |c: &mut Holder<'_>, name: &str| {
+    let sent = |c: &mut Holder<'_>, name: &str| {
         assert_eq!(c.at("dir", create(name, Createtype4::Dir)).status(), Nfsstat4::OK);
         c.callbacks()
     };
     // The entry, and the directory's change attribute.
     assert!(
-        matches!(&told(&mut two, "a")[..], [Effect::Call(_, Callback::Notify { changes, .. })] if changes.len() == 2)
+        matches!(&sent(&mut two, "a")[..], [Effect::Call(_, Callback::Notify { changes, .. })] if changes.len() == 2)
     );
-    assert_eq!(told(&mut one, "b"), [], "its own waits, too");
+    assert_eq!(sent(&mut one, "b"), [], "its own waits, too");
     let mut effects = Vec::new();
     let now = one.c.now.instant;
     server.state.write_of(&stateid).files().notified(one.id(), stateid, Nfsstat4::OK, now, &mut effects);
@@ -562,9 +562,9 @@ fn who_takes_no_notification_has_to_return_the_directory() {
     effects.clear();
     server.state.write_of(&stateid).files().notified(one.id(), stateid, Nfsstat4::NOTSUPP, now, &mut effects);
     assert_eq!(effects, [Effect::Call(one.id(), Callback::Recall { stateid, file: dir, truncate: false })]);
-    // A list is no attribute that holders are told.
+    // A list is no attribute of notifications.
     assert_eq!(give_back(&mut one, "dir", stateid), Nfsstat4::OK);
-    let stateid = delegate_told(&mut one, "dir", kinds).unwrap().unwrap();
+    let stateid = delegate_notified(&mut one, "dir", kinds).unwrap().unwrap();
     let no_one = Attrs::none().with(fattr4::ACL, &0u32);
     assert_eq!(two.at("dir", setattr(&no_one)).status(), Nfsstat4::DELAY);
     assert_eq!(

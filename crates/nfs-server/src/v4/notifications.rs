@@ -1,4 +1,4 @@
-//! Changes of directories that other clients may have delegations of: recalled before, or told after (RFC 8881 §10.9, §20.4).
+//! Changes of directories that other clients may have delegations of: recalled before, or notified after (RFC 8881 §10.9, §20.4).
 
 use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{Bitmap4, Nfsstat4, notify};
@@ -10,7 +10,7 @@ use crate::fs::{Attr, FileSystem, FsError, Node};
 use crate::handle::FileId;
 use crate::shared::Shared;
 use crate::state::shards::All;
-use crate::state::watch::Told;
+use crate::state::watch::Notifications;
 
 /// An entry of a directory.
 #[derive(Debug)]
@@ -33,19 +33,19 @@ pub(crate) enum Event<'a> {
     Attributes,
 }
 
-/// What a holder must be told so that no recall is needed before a change of entries of this kind.
-pub(crate) fn needs(kind: u32) -> Told {
-    Told { kinds: Bitmap4::of(&[kind]), ..Told::default() }
+/// What a holder must be notified of so that no recall is needed before a change of entries of this kind.
+pub(crate) fn needs(kind: u32) -> Notifications {
+    Notifications { kinds: Bitmap4::of(&[kind]), ..Notifications::default() }
 }
 
 impl Compound<'_> {
     /// Changes directories, after the delegations of others are recalled that are in the way: DELAY until they are back.
-    /// `needs` says which directories, and what spares a recall; `change` is told whether anybody is to be told, and then
+    /// `needs` says which directories, and what spares a recall; `change` gets whether a holder is to be notified, and returns
     /// what happened, in which directory. `all`: in 4.0's OPEN, everything, which is locked already.
     pub(crate) fn change_directories<'e, T>(
         &mut self,
         all: Option<&mut All<'_>>,
-        needs: &[(FileId, Told)],
+        needs: &[(FileId, Notifications)],
         change: impl FnOnce(bool) -> Result<Change<'e, T>, Failure>,
     ) -> Result<T, Failure> {
         let state = &self.server.state;
@@ -53,39 +53,40 @@ impl Compound<'_> {
         if !self.server.config.delegations {
             return Ok(change(false)?.0);
         }
-        // Nobody else changes them meanwhile, so that all are told in the order in which it happened.
+        // No other request changes them meanwhile, so that notifications have the order of the changes.
         match all {
             Some(all) => {
                 let parts = all.files();
                 if dirs().any(|dir| parts.part(dir).delegated(dir)) {
-                    self.change_told(all, needs, change)
+                    self.change_and_notify(all, needs, change)
                 } else {
                     Ok(change(false)?.0)
                 }
             }
             None if dirs().any(|dir| state.delegated(dir)) => {
-                self.change_told(&mut state.all(), needs, change)
+                self.change_and_notify(&mut state.all(), needs, change)
             }
             None => Ok(change(false)?.0),
         }
     }
 
-    fn change_told<'e, T>(
+    fn change_and_notify<'e, T>(
         &mut self,
         all: &mut All<'_>,
-        needs: &[(FileId, Told)],
+        needs: &[(FileId, Notifications)],
         change: impl FnOnce(bool) -> Result<Change<'e, T>, Failure>,
     ) -> Result<T, Failure> {
         let (server, client, now) = (self.server, self.client, self.now.instant);
         let (clients, files) = all.split();
         for (dir, needs) in needs {
-            files.part(*dir).recall_untold(clients, *dir, needs, client, now, self.effects)?;
+            files.part(*dir).recall_uncovered(clients, *dir, needs, client, now, self.effects)?;
         }
         let (changed, events) = change(true)?;
         for (dir, event) in &events {
             let own = !matches!(event, Event::Attributes);
-            let describe = |told: &Told| describe(server, *dir, event, told).unwrap_or_default();
-            files.part(*dir).tell(*dir, (client, own), self.effects, describe);
+            let describe =
+                |granted: &Notifications| describe(server, *dir, event, granted).unwrap_or_default();
+            files.part(*dir).notify(*dir, (client, own), self.effects, describe);
         }
         Ok(changed)
     }
@@ -94,13 +95,18 @@ impl Compound<'_> {
 /// What a change gives, and what happened where.
 type Change<'e, T> = (T, Vec<(FileId, Event<'e>)>);
 
-/// The notifications (`notify4`, encoded) of an event for whom `told` is granted.
-fn describe(server: &Shared, dir: FileId, event: &Event<'_>, told: &Told) -> Result<Vec<Vec<u8>>, FsError> {
+/// The notifications (`notify4`, encoded) of an event for a holder to whom `granted` was granted.
+fn describe(
+    server: &Shared,
+    dir: FileId,
+    event: &Event<'_>,
+    granted: &Notifications,
+) -> Result<Vec<Vec<u8>>, FsError> {
     let (fs, node) = server.exports.file(dir)?;
-    let telling = Telling { server, fs, dir, node, child: told.child };
+    let writer = Writer { server, fs, dir, node, child: granted.child };
     let mut notes = Vec::new();
     let mut note = |kind: u32, put: &dyn Fn(&mut Encoder) -> Result<(), FsError>| {
-        if told.kinds.contains(kind) {
+        if granted.kinds.contains(kind) {
             let (mut values, mut e) = (Encoder::new(), Encoder::new());
             put(&mut values)?;
             e.put(&Bitmap4::of(&[kind]));
@@ -110,29 +116,29 @@ fn describe(server: &Shared, dir: FileId, event: &Event<'_>, told: &Told) -> Res
         Ok(())
     };
     match event {
-        Event::Added(entry, old) => note(notify::ADD_ENTRY, &|e| telling.add(e, entry, old.as_ref()))?,
+        Event::Added(entry, old) => note(notify::ADD_ENTRY, &|e| writer.add(e, entry, old.as_ref()))?,
         Event::Removed(entry) => note(notify::REMOVE_ENTRY, &|e| {
-            telling.remove(e, entry);
+            writer.remove(e, entry);
             Ok(())
         })?,
         Event::Renamed(from, to, old) => note(notify::RENAME_ENTRY, &|e| {
-            telling.remove(e, from);
-            telling.add(e, to, old.as_ref())
+            writer.remove(e, from);
+            writer.add(e, to, old.as_ref())
         })?,
         Event::Attributes => {}
     }
     note(notify::CHANGE_DIR_ATTRS, &|e| {
         e.opaque(b"");
-        View::new(server, MINOR, dir.export, told.dir).put(e, dir, &fs.attr(node)?);
+        View::new(server, MINOR, dir.export, granted.dir).put(e, dir, &fs.attr(node)?);
         Ok(())
     })?;
     Ok(notes)
 }
 
-/// What holders are told does not depend on their minor version.
+/// Notifications do not depend on the minor version of their holder.
 const MINOR: u32 = 2;
 
-struct Telling<'s> {
+struct Writer<'s> {
     server: &'s Shared,
     fs: &'s FileSystem,
     dir: FileId,
@@ -140,7 +146,7 @@ struct Telling<'s> {
     child: Bitmap4,
 }
 
-impl Telling<'_> {
+impl Writer<'_> {
     /// `notify_entry4`.
     fn entry(&self, e: &mut Encoder, name: &[u8], attr: &Attr) {
         e.opaque(name);
