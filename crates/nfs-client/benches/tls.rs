@@ -13,8 +13,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_client::counters::Counters;
-use benchmaster_nfs_client::mount::{Mount, OpenFlags};
-use benchmaster_nfs_client::options::MountOptions;
 use benchmaster_nfs_client::reactor::Reactor;
 use benchmaster_nfs_client::rpc::{Call, Rpc, RpcOptions, RpcTls, Transport};
 use benchmaster_nfs_client::{counters::Event, ops};
@@ -29,9 +27,12 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConnection, ServerConnection, Stream};
 
+use self::reads::{Cost, Nfs, measured, medians};
+
+mod reads;
+
 /// The size of READs, how many are under way at a time, and the bytes that a round moves.
 const SIZES: [(usize, usize, u64); 2] = [(1 << 20, 4, 1 << 30), (4 << 10, 16, 200 << 20)];
-const MIB: f64 = (1 << 20) as f64;
 
 fn main() {
     let numbers = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
@@ -49,112 +50,43 @@ fn main() {
     handshakes(files, rounds);
 }
 
-/// Throughput in MiB/s and nanoseconds of CPU per KiB of one round.
-type Cost = (f64, f64);
-
 fn reads(files: &Path, rounds: usize, size: usize, depth: usize, bytes: u64) {
-    let plain = Nfs::new(None, size);
-    let tls = Nfs::new(Some(files), size);
+    let (plain, tls) = (mounted(None, size), mounted(Some(files), size));
+    let (calls, kib) = (bytes / size as u64, bytes as f64 / 1024.0);
     let mut costs: [Vec<Cost>; 4] = Default::default();
     for _ in 0..=rounds {
-        costs[0].push(plain.read(size, depth, bytes));
-        costs[1].push(tls.read(size, depth, bytes));
+        costs[0].push(plain.read(size, depth, calls, kib));
+        costs[1].push(tls.read(size, depth, calls, kib));
         costs[2].push(rustls_alone(files, size, bytes));
         costs[3].push(cipher_alone(bytes));
     }
     let names = ["READ in the clear", "READ over TLS", "rustls alone", "AES-256-GCM alone, both ways"];
     println!("\n{:<30} {:>10} {:>14}", format!("{} KiB", size >> 10), "MiB/s", "CPU ns/KiB");
-    let medians: Vec<Cost> = costs
-        .iter_mut()
-        .map(|rounds| {
-            // The first one warms up.
-            let rounds = &mut rounds[1..];
-            let median = |of: fn(&Cost) -> f64| {
-                let mut values: Vec<f64> = rounds.iter().map(of).collect();
-                values.sort_by(f64::total_cmp);
-                values[values.len() / 2]
-            };
-            (median(|cost| cost.0), median(|cost| cost.1))
-        })
-        .collect();
-    for (name, (rate, cpu)) in names.iter().zip(&medians) {
+    let medians = medians(costs);
+    for (name, (wall, cpu)) in names.iter().zip(&medians) {
+        let rate = 1e9 / wall / 1024.0;
         println!("{name:<30} {rate:>10.0} {cpu:>14.1}");
     }
     let added = medians[1].1 - medians[0].1;
     println!(
         "READ over TLS moves {:.0} % of rustls alone; it takes {added:.1} ns/KiB more than in the clear, {:.2} times the cipher",
-        100.0 * medians[1].0 / medians[2].0,
+        100.0 * medians[2].0 / medians[1].0,
         added / medians[3].1,
     );
 }
 
-/// A server with a file, and a mount of it.
-struct Nfs {
-    reactor: Reactor,
-    mount: Mount,
-    _server: Server,
-}
-
-const FILE: u64 = 64 << 20;
-
-impl Nfs {
-    fn new(files: Option<&Path>, size: usize) -> Self {
-        let tls = files.map(|files| {
-            let [cert, key] = SERVER_FILES.map(|name| files.join(name));
-            ServerFiles { cert, key, ca: None }
-        });
-        let require_tls = tls.is_some();
-        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        let config = ServerConfig { listen, threads: 1, tls, require_tls, ..ServerConfig::default() };
-        let server = Server::start(config).unwrap();
-        let secure = files
-            .map_or(String::new(), |files| format!("&xprtsec=tls&tls_ca={}", files.join(CA_FILE).display()));
-        let port = server.address().port();
-        let url = format!("nfs://127.0.0.1:{port}/export?version=4.1&rsize={size}{secure}");
-        let options: MountOptions = url.parse().unwrap();
-        let reactor = Reactor::new().unwrap();
-        let mount = reactor.block_on(async {
-            let mount = Mount::connect(&reactor, &options, "bench").await.unwrap();
-            let file = mount.open(b"f", &OpenFlags::CREATE).await.unwrap();
-            let data = vec![7; 1 << 20];
-            for at in (0..FILE).step_by(data.len()) {
-                mount.write(&file, &data, at).await.unwrap();
-            }
-            mount.close(file).await.unwrap();
-            mount
-        });
-        Self { reactor, mount: mount.unwrap(), _server: server }
-    }
-
-    fn read(&self, size: usize, depth: usize, bytes: u64) -> Cost {
-        let calls = bytes / size as u64;
-        let each = |n: usize| async move {
-            let file = self.mount.open(b"f", &OpenFlags::READ).await.unwrap();
-            let mut buffer = vec![0; size];
-            for call in (n as u64..calls).step_by(depth) {
-                let offset = call * size as u64 % FILE;
-                assert_eq!(self.mount.read(&file, &mut buffer, offset).await, Ok(size));
-            }
-            self.mount.close(file).await.unwrap();
-        };
-        measured(bytes, || {
-            let mut tasks: Vec<_> = (0..depth).map(|n| Box::pin(each(n))).collect();
-            self.reactor.run_all(&mut tasks).unwrap();
-        })
-    }
-}
-
-fn measured(bytes: u64, work: impl FnOnce()) -> Cost {
-    let (cpu, began) = (cpu(), Instant::now());
-    work();
-    let (took, cpu) = (began.elapsed(), self::cpu() - cpu);
-    (bytes as f64 / MIB / took.as_secs_f64(), cpu.as_nanos() as f64 / (bytes as f64 / 1024.0))
-}
-
-/// Time that all threads of this process have computed.
-fn cpu() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+/// A server, with TLS alone where there are files, and a mount.
+fn mounted(files: Option<&Path>, size: usize) -> Nfs {
+    let tls = files.map(|files| {
+        let [cert, key] = SERVER_FILES.map(|name| files.join(name));
+        ServerFiles { cert, key, ca: None }
+    });
+    let require_tls = tls.is_some();
+    let secure =
+        files.map_or(String::new(), |files| format!("&xprtsec=tls&tls_ca={}", files.join(CA_FILE).display()));
+    Nfs::new(ServerConfig { tls, require_tls, ..ServerConfig::default() }, |port| {
+        format!("nfs://127.0.0.1:{port}/export?version=4.1&rsize={size}{secure}")
+    })
 }
 
 /// The same bytes in the same portions through rustls' own connections, from one thread to another.
@@ -184,7 +116,7 @@ fn rustls_alone(files: &Path, size: usize, bytes: u64) -> Cost {
     let mut connection = ClientConnection::new(client, name).unwrap();
     let mut stream = Stream::new(&mut connection, &mut socket);
     stream.flush().unwrap();
-    let cost = measured(bytes, || {
+    let cost = measured(bytes as f64 / 1024.0, || {
         stream.write_all(&[1]).unwrap();
         let mut buffer = vec![0; size];
         for _ in 0..bytes / size as u64 {
@@ -222,7 +154,7 @@ fn configurations(files: &Path) -> (Arc<rustls::ClientConfig>, Arc<rustls::Serve
 fn cipher_alone(bytes: u64) -> Cost {
     let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &[1; 32]).unwrap());
     let mut record = vec![7; (16 << 10) + 16];
-    measured(bytes, || {
+    measured(bytes as f64 / 1024.0, || {
         for number in 0..bytes / (16 << 10) {
             let nonce = || {
                 let mut nonce = [0; 12];
