@@ -368,8 +368,8 @@ impl ReplayFacts {
     }
 }
 
-/// No recording has more intervals: eleven days by 100 ms.
-const MOST_INTERVALS: u64 = 10_000_000;
+/// No recording has more intervals: eleven days of the shortest, 1 ms.
+const MOST_INTERVALS: u64 = 1_000_000_000;
 
 impl Recording {
     /// Whether its times and intervals fit together, as those of a file may not.

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 
 use crate::limit::output_within;
 
-/// What a study of the repository cannot do here: hosts that it is to be told, file systems that it makes, a realm (in which the
+/// What a study of the repository cannot do here: hosts that it has to name, file systems that it makes, a realm (in which the
 /// tests of the command run it).
 const ELSEWHERE: [&str; 4] = ["fleet", "kerberos", "managed", "paper000-random-read-cold"];
 

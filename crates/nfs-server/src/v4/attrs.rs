@@ -99,7 +99,7 @@ pub(crate) const NOTIFIED: Bitmap4 = Bitmap4::of(&[
     fattr4::TIME_MODIFY,
 ]);
 
-/// What of [`TOLD`] SETATTR of these changes in a directory; `None`: more than that.
+/// What of [`NOTIFIED`] SETATTR of these changes in a directory; `None`: more than that.
 pub(crate) fn changed_by_setting(set: Bitmap4) -> Option<Bitmap4> {
     let mut shown = set.iter().map(|attribute| match attribute {
         fattr4::MODE | fattr4::MODE_SET_MASKED => Some(fattr4::MODE),

@@ -305,6 +305,18 @@ fn damage_and_strangers_are_named() {
     assert!(matches!(other, DatabaseError::Version { found: 99, known: 1, .. }), "{other}");
 }
 
+/// A day of 1 ms intervals, and what 10,000 workers wait for in it.
+#[test]
+fn long_runs_of_large_fleets_are_kept() {
+    let mut results = study_results(1, 1, 1);
+    let recording = &mut results.runs[0].recordings[0];
+    let day = 86_400_000_000_000;
+    (recording.length_ns, recording.interval_ns) = (day, 1_000_000);
+    recording.series[0].total.sum_ns = 10_000 * day;
+    let directory = written(&results);
+    assert_eq!(Store::load(directory.path()).unwrap().runs[0].recordings[0].length_ns, day);
+}
+
 #[test]
 fn changed_bytes_are_read_or_refused() {
     let results = study_results(1, 2, 2);

@@ -198,7 +198,7 @@ fn lists_decide_instead_of_modes_and_cost_space() {
     let set = SetAttr { acl: Some(acl.into()), ..SetAttr::default() };
     assert_eq!(fs.set_attr(&user(6), dir, &set, None, false, at(3)).err(), Some(FsError::NotOwner));
     fs.set_attr(&user(5), dir, &set, None, false, at(3)).unwrap();
-    assert_eq!(fs.attr(dir).unwrap().mode, 0, "nobody but user 6 has rights");
+    assert_eq!(fs.attr(dir).unwrap().mode, 0, "only user 6 has rights");
     assert!(used() > before);
     let make = |who: &Credentials, name: &[u8], set: &SetAttr| {
         fs.create(who, dir, name, NewFile::Regular, set, None, at(4)).map(|created| created.attr)

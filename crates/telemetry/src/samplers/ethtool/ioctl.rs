@@ -89,7 +89,7 @@ impl Counters {
         Ok(if mask == 0 { 0 } else { first as usize })
     }
 
-    /// Puts the question where the answer of so many words will be, and asks.
+    /// Puts the question where the answer of `words` words will be, and asks.
     fn ask(&mut self, device: &Device, question: [u32; 4], words: usize) -> io::Result<()> {
         self.answer.clear();
         // Never beyond the capacity, as counters are at most `MOST`.
