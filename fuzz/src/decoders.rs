@@ -34,7 +34,11 @@ every_message!(targets);
 
 /// Runs the target of that name.
 pub fn run(name: &str, bytes: &[u8]) {
-    let (_, target) = TARGETS.iter().find(|(target, _)| *target == name).expect("a target of this name");
+    run_of(TARGETS, name, bytes);
+}
+
+pub(crate) fn run_of(targets: &[Target], name: &str, bytes: &[u8]) {
+    let (_, target) = targets.iter().find(|(target, _)| *target == name).expect("a target of this name");
     target(bytes);
 }
 

@@ -2,5 +2,6 @@
 
 pub mod decoders;
 pub mod dispatch;
+pub mod files;
 pub mod mutation;
 pub mod telemetry;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use benchmaster_fuzz::decoders::{TARGETS, Target};
-use benchmaster_fuzz::{dispatch, mutation, telemetry};
+use benchmaster_fuzz::{dispatch, files, mutation, telemetry};
 
 /// An input that takes longer costs the sender too little.
 const SLOW: Duration = Duration::from_millis(200);
@@ -20,17 +20,21 @@ fn main() -> io::Result<ExitCode> {
     let seed = arguments.next().transpose()?.unwrap_or(1);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dispatch: &[Target] = &[("dispatch", dispatch::session)];
-    let targets = TARGETS.iter().chain(dispatch).chain(telemetry::PARSERS);
+    let targets = TARGETS.iter().chain(dispatch).chain(telemetry::PARSERS).chain(files::FILES);
     let each = total.div_ceil(targets.clone().count() as u64);
     let mut failed = false;
     for (name, target) in targets {
-        let mut corpus = Vec::new();
-        if telemetry::PARSERS.iter().any(|(parser, _)| parser == name) {
-            for folder in telemetry::recorded(name).iter().filter(|folder| folder.is_dir()) {
-                corpus.extend(samples(folder)?);
-            }
+        let is_one_of = |targets: &[Target]| targets.iter().any(|(target, _)| target == name);
+        let folders = if is_one_of(telemetry::PARSERS) {
+            telemetry::recorded(name)
+        } else if is_one_of(files::FILES) {
+            files::folders(name)
         } else {
-            corpus = samples(&root.join("corpus").join(name))?;
+            vec![root.join("corpus").join(name)]
+        };
+        let mut corpus = Vec::new();
+        for folder in &folders {
+            corpus.extend(samples(folder)?);
         }
         let outcome = mutation::run(&corpus, each, seed, target);
         println!(
@@ -55,6 +59,7 @@ fn main() -> io::Result<ExitCode> {
             failed = true;
         }
     }
+    files::clean();
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

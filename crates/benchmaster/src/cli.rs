@@ -274,12 +274,13 @@ pub(crate) fn command() -> clap::Command {
     built.build();
     let styles = built.get_styles();
     let (header, literal) = (*styles.get_header(), *styles.get_literal());
+    let width = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or(0);
     let mut groups = String::new();
     for (group, names) in GROUPS {
         groups.push_str(&format!("\n{header}{group}:{header:#}\n"));
         for command in names.iter().filter_map(|name| built.find_subcommand(name)) {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            groups.push_str(&format!("  {literal}{:<10}{literal:#} {about}\n", command.get_name()));
+            groups.push_str(&format!("  {literal}{:<width$}{literal:#} {about}\n", command.get_name()));
         }
     }
     let template = format!(
