@@ -86,10 +86,10 @@ fn strace(bytes: &[u8]) {
     }
 }
 
-/// What a capture becomes is a trace of system calls.
+/// What a capture becomes is a trace of system calls, if it has one that can be replayed.
 fn pcap(bytes: &[u8]) {
     let mut trace = Vec::new();
-    if pcap::convert(bytes, &mut trace).is_ok() {
+    if pcap::convert(bytes, &mut trace).is_ok() && !trace.is_empty() {
         let place = Where::new(None, None).expect("everything below `/`");
         strace::read(&trace[..], &place).expect("a trace that can be replayed");
     }

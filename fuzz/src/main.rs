@@ -63,14 +63,14 @@ fn main() -> io::Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The files of a folder but code, in order of their names.
+/// The files of a folder but code and folders, in order of their names.
 fn samples(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     let context = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", folder.display()));
     let mut paths = fs::read_dir(folder)
         .map_err(context)?
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<io::Result<Vec<_>>>()?;
-    paths.retain(|path| path.extension().is_none_or(|extension| extension != "rs"));
+    paths.retain(|path| path.is_file() && path.extension().is_none_or(|extension| extension != "rs"));
     paths.sort();
     paths.iter().map(fs::read).collect()
 }

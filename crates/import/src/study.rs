@@ -62,6 +62,8 @@ pub(crate) fn key(text: &mut String, name: &str, value: &Value) {
 
 fn comment(text: &mut String, words: &str) {
     let mut line = String::from("#");
+    // TOML has no control characters, in comments neither.
+    let words = words.replace(|c: char| c.is_control() && !c.is_whitespace(), "\u{fffd}");
     for word in words.split_whitespace() {
         if line.len() + 1 + word.len() > WIDTH && line.len() > 1 {
             let _ = writeln!(text, "{line}");
@@ -216,5 +218,13 @@ mod tests {
         comment(&mut text, &format!("a {} b", "x".repeat(300)));
         assert!(text.lines().all(|line| line.starts_with('#')));
         assert_eq!(text.lines().count(), 3);
+    }
+
+    #[test]
+    fn a_comment_has_no_control_characters() {
+        let mut text = String::new();
+        comment(&mut text, "zonemode=\u{1b}non\u{7f}e\tthat\r\nis");
+        assert_eq!(text, "# zonemode=\u{fffd}non\u{fffd}e that is\n");
+        assert!(text.parse::<Table>().is_ok());
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use parquet::basic::{Compression, Encoding};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ColumnChunkMetaData, KeyValue, RowGroupMetaData};
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -205,20 +206,25 @@ pub fn read(path: &Path, mut each: impl FnMut(&[TraceRecord])) -> Result<TraceIn
     let (reader, info) = open(path)?;
     let mut batch = ReadBatch::default();
     for group in 0..reader.num_row_groups() {
-        let mut read = |each: &mut dyn FnMut(&[TraceRecord])| {
-            let group = reader.get_row_group(group)?;
-            let mut columns = GroupReader::new(group.as_ref())?;
-            let mut left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            while left > 0 {
-                batch.fill(&mut columns, left.min(READ_BATCH))?;
-                each(&batch.records);
-                left -= batch.records.len();
-            }
-            Ok(())
-        };
-        read(&mut each).map_err(|e| fault(path, e))?;
+        let group = guarded(path, || reader.get_row_group(group))?;
+        let mut columns = guarded(path, || GroupReader::new(group.as_ref()))?;
+        let mut left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        while left > 0 {
+            guarded(path, || batch.fill(&mut columns, left.min(READ_BATCH)))?;
+            each(&batch.records);
+            left -= batch.records.len();
+        }
     }
     Ok(info)
+}
+
+/// Calls the Parquet library, which panics at some damaged pages.
+fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, TraceError> {
+    // Whatever it leaves behind is dropped with the reader.
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result.map_err(|error| fault(path, error)),
+        Err(_) => Err(TraceError::Format { path: path.into(), detail: "its pages are damaged".into() }),
+    }
 }
 
 /// What a trace says of itself, without reading its operations.
@@ -229,20 +235,10 @@ pub fn info(path: &Path) -> Result<TraceInfo, TraceError> {
     Ok(open(path)?.1)
 }
 
-/// Where the pages of a column begin: at those of its dictionary, if it has one.
-fn column_start(column: &ColumnChunkMetaData) -> i64 {
-    column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset())
-}
-
 fn open(path: &Path) -> Result<(SerializedFileReader<File>, TraceInfo), TraceError> {
     let format = |detail: &str| TraceError::Format { path: path.into(), detail: detail.into() };
     let file = File::open(path).map_err(at(path))?;
-    let reader = SerializedFileReader::new(file).map_err(|e| fault(path, e))?;
-    let columns = || reader.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
-    // `parquet` panics at these.
-    if columns().any(|column| column_start(column) < 0 || column.compressed_size() < 0) {
-        return Err(format("a column lies outside of the file"));
-    }
+    let reader = guarded(path, || SerializedFileReader::new(file))?;
     let meta = reader.metadata().file_metadata();
     let expected = parse_message_type(SCHEMA).map_err(|e| fault(path, e))?;
     let (found, expected) = (meta.schema().get_fields(), expected.get_fields());
@@ -480,5 +476,18 @@ fn fault(path: &Path, error: ParquetError) -> TraceError {
             Err(other) => TraceError::Format { path: path.into(), detail: other.to_string() },
         },
         other => TraceError::Format { path: path.into(), detail: other.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page that says that it has no values where its row group has some: the library panics.
+    #[test]
+    fn a_page_without_values_is_damage() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/parquet/no-values");
+        let error = read(&path, |_| ()).unwrap_err();
+        assert!(matches!(error, TraceError::Format { .. }), "{error}");
     }
 }
