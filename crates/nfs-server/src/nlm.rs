@@ -224,8 +224,9 @@ fn described(call: &mut Call<'_>, alock: &proto::v4::Lock<'_>, exclusive: bool) 
     Ok(NlmLock { file: file(call, alock.fh)?, owner, range, exclusive })
 }
 
+/// Lock managers of kernels use AUTH_SYS, whatever flavour the file is used with: docs/decisions/0071-locks-with-auth-sys.md.
 fn file(call: &mut Call<'_>, handle: Netobj<'_>) -> Result<FileId, NlmStats> {
-    let id = call.resolve(handle.0).map_err(|_| NlmStats::STALE_FH)?;
+    let id = call.resolve_by_any_flavor(handle.0).map_err(|_| NlmStats::STALE_FH)?;
     match call.attr(id) {
         Ok(_) => Ok(id),
         Err(FsError::Stale) => Err(NlmStats::STALE_FH),

@@ -27,18 +27,22 @@ impl From<FsError> for StatelessError {
 }
 
 impl<'r> Call<'r> {
-    /// The file of a handle. It may be gone: using it tells.
+    /// The file of a handle, on an export that the call's flavour may use. It may be gone: using it tells.
     pub(crate) fn resolve(&mut self, handle: &[u8]) -> Result<FileId, StatelessError> {
-        let (instance, id) = handle::decode(handle).map_err(|_| StatelessError::BadHandle)?;
-        if instance != self.server.instance {
-            return Err(FsError::Stale.into());
-        }
+        let id = self.resolve_by_any_flavor(handle)?;
         let export = self.server.exports.get(id.export)?;
         if !export.flavors.contains(self.flavor) {
             self.too_weak = true;
             return Err(FsError::Access.into());
         }
         Ok(id)
+    }
+
+    /// The file of a handle, whatever the call's flavour is. It may be gone: using it tells.
+    pub(crate) fn resolve_by_any_flavor(&self, handle: &[u8]) -> Result<FileId, StatelessError> {
+        let (instance, id) = handle::decode(handle).map_err(|_| StatelessError::BadHandle)?;
+        let ours = instance == self.server.instance;
+        ours.then_some(id).ok_or_else(|| FsError::Stale.into())
     }
 
     /// The handle of a file.

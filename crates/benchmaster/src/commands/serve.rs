@@ -12,7 +12,7 @@ use anyhow::Context;
 use benchmaster_nfs_server::disk::ExportMode;
 use benchmaster_nfs_server::users::Users;
 use benchmaster_nfs_server::{Durability, Server, ServerConfig, ServerKerberos};
-use benchmaster_rpc_gss::{Acceptor, Flavors};
+use benchmaster_rpc_gss::{Acceptor, Flavor, Flavors};
 use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
 
@@ -54,6 +54,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Status> {
 }
 
 fn config(args: &ServeArgs) -> Result<ServerConfig> {
+    let flavors = args.export.iter().map(|export| export.security.unwrap_or(args.sec));
+    let flavors = flavors.fold(Flavors::EMPTY, Flavors::or);
     let portmap = args.portmap.map(|given| given.unwrap_or(SocketAddr::new(args.listen.ip(), 111)));
     let remote = [Some(args.listen), portmap].into_iter().flatten().find(|a| !a.ip().is_loopback());
     if let Some(address) = remote {
@@ -62,18 +64,18 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
                 "{address} can be reached from other hosts; add --allow-remote if that is intended"
             )));
         }
-        output::note(&format!(
-            "warning: every host that reaches {address} can read and change all files: AUTH_SYS user ids are trusted"
-        ));
+        if flavors.contains(Flavor::Sys) {
+            output::note(&format!(
+                "warning: every host that reaches {address} can read and change all files: AUTH_SYS user ids are trusted"
+            ));
+        }
     }
     let mut paths: Vec<_> = args.export.iter().map(|export| &export.path).collect();
     paths.sort();
     if let Some(twice) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Failure::wrong(format!("export `{}` is given twice", twice[0])));
     }
-    let flavors = args.export.iter().map(|export| export.security.unwrap_or(args.sec));
-    let needed = flavors.fold(Flavors::EMPTY, Flavors::or).need_kerberos();
-    let kerberos = needed.then(|| kerberos(args)).transpose()?;
+    let kerberos = flavors.need_kerberos().then(|| kerberos(args)).transpose()?;
     let defaults = ServerConfig::default();
     Ok(ServerConfig {
         listen: args.listen,

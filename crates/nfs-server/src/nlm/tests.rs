@@ -2,7 +2,8 @@
 
 use benchmaster_nfs_proto::nlm::{FshAccess, FshMode, Share, v1};
 use benchmaster_nfs_proto::nsm as nsm_proto;
-use benchmaster_nfs_proto::xdr::Encode;
+use benchmaster_nfs_proto::v3;
+use benchmaster_nfs_proto::xdr::{Encode, Opaque};
 use proto::v4::{Lock, TestRes};
 
 use super::*;
@@ -17,7 +18,11 @@ type Handle = Vec<u8>;
 
 /// A server and a file that everybody may write.
 fn server() -> (Shared, Handle) {
-    let server = testing::server(ServerConfig::default());
+    server_with(ServerConfig::default())
+}
+
+fn server_with(config: ServerConfig) -> (Shared, Handle) {
+    let server = testing::server(config);
     let (_, root) = server.exports.mountable().next().unwrap();
     let (fs, dir) = server.exports.file(root).unwrap();
     let set = SetAttr { mode: Some(0o666), ..SetAttr::default() };
@@ -102,6 +107,23 @@ fn locks_of_several_machines() {
     // To the end of the file, as 0 says.
     assert_eq!(caller.lock(alock("a", 2, &file, (100, 0)), true, false), NlmStats::GRANTED);
     assert_eq!(caller.test(alock("b", 1, &file, (u64::MAX - 1, 1)), false), Some((2, 100, 0)));
+}
+
+/// Kernels lock with AUTH_SYS what they read and write with Kerberos. Nothing else is open to AUTH_SYS there.
+#[test]
+fn files_of_kerberos_are_locked_with_auth_sys() {
+    let security = "krb5p".parse().unwrap();
+    let (server, file) = server_with(ServerConfig { security, ..ServerConfig::default() });
+    let mut caller = Caller::new(&server, 1000);
+    let lock = |svid| alock("a", svid, &file, (0, 10));
+    assert_eq!(caller.lock(lock(1), true, false), NlmStats::GRANTED);
+    assert_eq!(caller.lock(lock(2), true, false), NlmStats::DENIED);
+    assert_eq!(caller.test(lock(2), true), Some((1, 0, 10)));
+    assert_eq!(caller.unlock(lock(1)), NlmStats::GRANTED);
+    let mut args = Encoder::new();
+    args.put(&Opaque::<64>(&file[..]));
+    let (served, _) = caller.raw((v3::PROGRAM, crate::v3::serve), (3, v3::Proc3::GETATTR.0), args.buffer());
+    assert_eq!(served, Ok(v3::Nfsstat3::ACCES.0));
 }
 
 #[test]
