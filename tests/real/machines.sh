@@ -9,13 +9,15 @@ declare -A guest_process=()
 # Installs what is missing. Fails, saying why, where this machine cannot do it.
 packages() {
     local -A package_of=([linux.uml]=user-mode-linux [mount.nfs]=nfs-common [rpcbind]=rpcbind [kmod]=kmod [cpio]=cpio [ip]=iproute2
-        [gcc]=gcc [unshare]=util-linux [busybox]=busybox-static)
+        [gcc]=gcc [unshare]=util-linux [busybox]=busybox-static
+        [krb5kdc]=krb5-kdc [kadmin.local]=krb5-admin-server [kinit]=krb5-user)
     local command wanted=()
     export PATH=$PATH:/usr/sbin:/sbin
     for command in "${!package_of[@]}"; do
         command -v "$command" >/dev/null || wanted+=("${package_of[$command]}")
     done
     [ -e /usr/include/stdlib.h ] || wanted+=(libc6-dev)
+    [ -e /usr/include/gnutls/gnutls.h ] || wanted+=(libgnutls28-dev)
     if command -v busybox >/dev/null && [ -n "$(libraries "$(command -v busybox)")" ]; then wanted+=(busybox-static); fi
     install_packages "${wanted[@]}"
 }
@@ -52,7 +54,7 @@ build_guest() {
     local modules version key root program module
     modules=$(find /usr/lib/uml/modules -mindepth 1 -maxdepth 1 | sort -V | tail -n 1)
     version=${modules##*/}
-    key=$({ echo "$version"; dpkg-query -W nfs-common nfs-kernel-server rpcbind busybox-static kmod iproute2 libc6; cat "$here"/machines.sh "$here"/helper.c "$here"/guest/{init,shell}; } 2>/dev/null | sha256sum | cut -c1-16)
+    key=$({ echo "$version"; dpkg-query -W nfs-common nfs-kernel-server libgssapi-krb5-2 libgnutls30 rpcbind busybox-static kmod iproute2 libc6; cat "$here"/machines.sh "$here"/{helper,handshake}.c "$here"/guest/{init,shell}; } 2>/dev/null | sha256sum | cut -c1-16)
     image=$cache/guest-$key.cpio
     mkdir -p "$cache"
     find_uml "$cache"
@@ -68,14 +70,16 @@ build_guest() {
     for program in $("$root/bin/busybox" --list); do
         [ "$program" = busybox ] || ln -s busybox "$root/bin/$program"
     done
-    for program in /sbin/ip /sbin/mount.nfs /bin/mount /bin/umount /sbin/rpc.statd /usr/sbin/rpcinfo /sbin/rpcbind /bin/kmod; do
+    for program in /sbin/ip /sbin/mount.nfs /bin/mount /bin/umount /sbin/rpc.statd /usr/sbin/rpc.gssd /usr/sbin/rpcinfo /sbin/rpcbind /bin/kmod; do
         rm -f "$root/bin/${program##*/}"
         add_program "$root" "$program"
     done
     # Programs of the kernel's server, where they are installed: see servers/linux.
-    for program in exportfs rpc.mountd rpc.nfsd nfsdcld; do
+    for program in exportfs rpc.mountd rpc.nfsd nfsdcld rpc.svcgssd; do
         ! command -v "$program" >/dev/null || add_program "$root" "$(command -v "$program")" "/usr/sbin/$program"
     done
+    # What rpc.svcgssd opens to find a principal's user.
+    for program in /usr/lib/*/libnfsidmap/nsswitch.so; do add_program "$root" "$program"; done
     ln -sf mount.nfs "$root/sbin/mount.nfs4"
     ln -sf mount.nfs "$root/sbin/umount.nfs"
     ln -sf mount.nfs "$root/sbin/umount.nfs4"
@@ -84,6 +88,9 @@ build_guest() {
         ln -s ../bin/kmod "$root/sbin/$program"
     done
     gcc -O2 -Wall -Wextra -static -o "$root/bin/helper" "$here/helper.c"
+    gcc -O2 -Wall -Wextra -o "$root.handshake" "$here/handshake.c" -lgnutls
+    add_program "$root" "$root.handshake" /bin/handshake
+    rm "$root.handshake"
     install -m 755 "$here/guest/init" "$root/init"
     install -m 755 "$here/guest/shell" "$root/bin/shell"
 
@@ -98,7 +105,8 @@ build_guest() {
     : >"$root/etc/nfs.conf"
 
     mkdir -p "$root/lib/modules/$version"
-    for module in nfs nfsv3 nfsv4 lockd nfsd nfs_layout_nfsv41_files nfs_layout_flexfiles; do
+    # The ciphers of Kerberos are found by aliases.
+    for module in nfs nfsv3 nfsv4 lockd nfsd nfs_layout_nfsv41_files nfs_layout_flexfiles rpcsec_gss_krb5 cbc cts hmac; do
         sed -n "s|^\([^:]*/$module\.ko[^:]*\): *|\1 |p" "$modules/modules.dep"
     done | tr ' ' '\n' | sort -u | sed '/^$/d' | while read -r module; do
         install -D -m 644 "$modules/$module" "$root/lib/modules/$version/$module"
