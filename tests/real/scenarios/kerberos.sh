@@ -94,7 +94,8 @@ kerberos_recall() { # VERSION
 
 contexts() { on a "grep -c 'krb5_not_machine_creds.*uid 1000 ' /tmp/gssd.log"; } # that rpc.gssd was asked for in alice's name
 
-# Alice appends lines while her tickets, which live for five seconds, end and are renewed; without one she waits.
+# Alice writes files while her tickets, which live for five seconds, end and are renewed. What fails without one she does again;
+# what was written stays.
 kerberos_expiry() {
     local version before ready
     ticket a alice 1000 5s
@@ -103,7 +104,7 @@ kerberos_expiry() {
         kerberos_mount a "$version" krb5i
         on a "mkdir -m 777 /mnt/$version/expiry-$version
             WAIT= hold expiry-$version helper as 1000 1000 /bin/sh -c 'for n in \$(seq 40); do
-                until echo \$n >>/mnt/$version/expiry-$version/lines; do usleep 200000; done 2>/dev/null; usleep 400000; done; echo done'"
+                until helper write /mnt/$version/expiry-$version/\$n 0 5000 \$n; do usleep 200000; done 2>/dev/null; usleep 400000; done; echo done'"
     done
     for _ in {1..40}; do
         sleep 3
@@ -113,17 +114,17 @@ kerberos_expiry() {
     done
     equal "$ready" 4 "writers that have ended"
     for version in 3 4.0 4.1 4.2; do
-        equal "$(on a "forget; tr '\n' ' ' </mnt/$version/expiry-$version/lines")" "$(seq 40 | tr '\n' ' ')" "lines"
+        on a "forget; for n in \$(seq 40); do helper check /mnt/$version/expiry-$version/\$n 0 5000 \$n; done"
     done
     # In sixteen seconds three tickets end at least.
     more_than 11 $(($(contexts) - before)) "contexts of alice"
     on a "umount -a -t nfs,nfs4"
-    ticket a alice 1000
 }
 
 # The server forgets all contexts, as servers do that start again, while files are written.
 kerberos_writers() {
     local version
+    ticket a alice 1000
     for version in 3 4.0 4.1 4.2; do
         kerberos_mount a "$version" krb5p
         on a "mkdir -m 777 /mnt/$version/restart-$version
