@@ -7,6 +7,7 @@
 //! * `oracle`: what was promised, and what may be seen.
 //! * [`run()`]: one scenario from beginning to end.
 //! * [`shrink`]: the smallest scenario that still fails.
+//! * [`study`]: faults of a study in the lab, which has the real Linux client and server.
 //!
 //! After FoundationDB's and TigerBeetle's simulators: time and chance are arguments of everything below, so that a seed gives
 //! the same history, byte for byte.
@@ -19,6 +20,7 @@ pub mod run;
 pub mod scenario;
 pub mod shrink;
 mod simulation;
+pub mod study;
 mod wire;
 
 pub use run::{Outcome, Violation, run, run_tampered};

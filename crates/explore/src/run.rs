@@ -75,7 +75,7 @@ pub fn run_tampered(scenario: &Scenario, permille: u64) -> Result<Outcome, RunEr
     prepared.map_err(|error| RunError(format!("without any fault: {error}")))?;
 
     let busy = scenario.clients.iter().flatten().map(time_of).sum::<Duration>();
-    let faults = scenario.faults.iter().map(|fault| fault.at + length(&fault.kind)).max().unwrap_or_default();
+    let faults = scenario.faults.iter().map(|fault| fault.at + fault.kind.length()).max().unwrap_or_default();
     world.begin(scenario, busy + faults + PATIENCE);
     if permille > 0 {
         world.tamper(scenario.seed, permille);
@@ -138,21 +138,5 @@ fn time_of(step: &Step) -> Duration {
     match step.op {
         Op::Increment { hold } => step.pause + hold,
         _ => step.pause,
-    }
-}
-
-/// How long a fault lasts.
-fn length(fault: &FaultKind) -> Duration {
-    match *fault {
-        FaultKind::Partition { length, .. }
-        | FaultKind::Pause { length }
-        | FaultKind::Disk { length, .. }
-        | FaultKind::Loss { length, .. } => length,
-        FaultKind::Restart { down, .. } => down,
-        FaultKind::Cut { .. }
-        | FaultKind::LostReply { .. }
-        | FaultKind::LostCallback { .. }
-        | FaultKind::Death { .. }
-        | FaultKind::Clock { .. } => Duration::ZERO,
     }
 }

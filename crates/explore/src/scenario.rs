@@ -204,6 +204,36 @@ pub enum FaultKind {
     },
 }
 
+impl FaultKind {
+    /// How long it lasts; nothing for what happens at once.
+    pub fn length(&self) -> Duration {
+        match *self {
+            Self::Partition { length, .. }
+            | Self::Pause { length }
+            | Self::Disk { length, .. }
+            | Self::Loss { length, .. } => length,
+            Self::Restart { down, .. } => down,
+            Self::Cut { .. }
+            | Self::LostReply { .. }
+            | Self::LostCallback { .. }
+            | Self::Death { .. }
+            | Self::Clock { .. } => Duration::ZERO,
+        }
+    }
+
+    /// The same, to be changed; `None` for what happens at once.
+    pub(crate) fn length_mut(&mut self) -> Option<&mut Duration> {
+        match self {
+            Self::Partition { length, .. }
+            | Self::Pause { length }
+            | Self::Disk { length, .. }
+            | Self::Loss { length, .. }
+            | Self::Restart { down: length, .. } => Some(length),
+            _ => None,
+        }
+    }
+}
+
 /// What scenarios are drawn from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Space {

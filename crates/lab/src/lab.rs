@@ -99,6 +99,8 @@ pub enum LabError {
     Asked { machine: String, source: AskError },
 }
 
+pub use self::problems::warnings as kernel_warnings;
+
 /// A lab that is up. One that was brought up here and is not lasting ends when this is dropped, or this process does.
 #[derive(Debug)]
 pub struct Lab {
@@ -426,6 +428,11 @@ impl Lab {
             return Err(Failure::NoPowerCut { reason }.into());
         }
         self.ask_holder(&Ask::CutServer(*cut), CUT)
+    }
+
+    /// What only a kernel on virtual time has: faults of its network and its server.
+    pub fn on_virtual_time(&self) -> Option<&Inside> {
+        self.inside.as_deref()
     }
 
     /// The consoles of the machines, by name: the server's first, if it is one.

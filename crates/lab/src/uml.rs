@@ -125,7 +125,7 @@ fn arguments(machine: &MachineSpec, virtual_time: bool) -> Result<Vec<String>, M
 }
 
 /// Where the memory of machines is best: in memory.
-fn memory_directory(size: u64) -> io::Result<PathBuf> {
+pub(crate) fn memory_directory(size: u64) -> io::Result<PathBuf> {
     const TMPFS: i64 = 0x0102_1994;
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let candidates = [Some("/dev/shm".into()), runtime, Some("/run".into()), Some("/tmp".into())];

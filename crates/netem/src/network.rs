@@ -34,7 +34,7 @@ mod congestion;
 mod netem;
 
 pub use congestion::{CongestionError, is_congestion_control};
-pub use netem::{CommandError, Netem};
+pub use netem::{CommandError, Netem, Trouble};
 
 /// How a network is emulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,6 +124,9 @@ pub enum NetworkError {
     /// TCP cannot have the congestion control asked for.
     #[error(transparent)]
     Congestion(#[from] CongestionError),
+    /// Only netem doubles and reorders frames.
+    #[error("a network by the user-space wire cannot be disturbed; use tc netem")]
+    NotDisturbed,
     /// The network was set up, but nothing comes through.
     #[error("the emulated network does not carry packets: {0}")]
     Silent(#[source] io::Error),
@@ -273,6 +276,17 @@ impl Network {
         }
         self.link = link;
         Ok(())
+    }
+
+    /// Puts trouble on the link of one client, counted from 0, until it is called again or all links are set.
+    ///
+    /// # Errors
+    /// [`NetworkError::NotDisturbed`] of a wire; or when netem fails.
+    pub fn disturb(&mut self, client: u32, trouble: Trouble) -> Result<(), NetworkError> {
+        match &mut self.emulation {
+            Emulation::Netem(netem) => Ok(netem.disturb(client, &self.link, trouble)?),
+            Emulation::Wire(_) => Err(NetworkError::NotDisturbed),
+        }
     }
 
     /// Hashes all flows to transmit queues with this key from now on. Without transmit queues nothing changes.

@@ -37,6 +37,9 @@ const CONSOLE: u64 = 1 << 20;
 /// which was made a moment ago.
 const LIE: Duration = Duration::from_secs(1);
 
+/// How long a server on virtual time is down after its power was cut: about as long as a machine of a lab takes to boot.
+const DOWN: Duration = Duration::from_secs(3);
+
 /// What the network of a lab on virtual time is good for.
 const VIRTUAL_NOTE: &str = "tc netem between namespaces of one kernel on virtual time: delays are exact, and nothing else takes time";
 
@@ -182,12 +185,13 @@ impl Labs {
     /// Has the kernel's server lose power, and waits until it serves again. What was done, in words.
     pub(super) fn cut_server(&self, settings: &Settings, seed: u64) -> Result<String, String> {
         let (up, lab) = self.up.as_ref().zip(settings.lab.as_ref()).ok_or("there is no lab")?;
-        let disk = match lab.disk_cache {
-            LabDiskCache::None => CutDisk::Durable,
-            LabDiskCache::Volatile => CutDisk::Cached,
-            LabDiskCache::Lying => CutDisk::Lying(Recent::Time(LIE)),
-        };
-        let facts = up.lab.cut_server(&PowerCut { disk, seed }).map_err(|error| error.to_string())?;
+        let disk = cut_disk(lab.disk_cache);
+        let cut = PowerCut { disk, seed };
+        if let Some(inside) = up.lab.on_virtual_time() {
+            let how = inside.cut_server(&cut, DOWN, &lab.knfsd()).map_err(|error| error.to_string())?;
+            return Ok(format!("the machine lost power; {how}"));
+        }
+        let facts = up.lab.cut_server(&cut).map_err(|error| error.to_string())?;
         let lost = &facts.disk;
         let mut how = format!(
             "the machine was killed; of {} writes that its disk could lose {} were lost and {} torn (disk_cache: {})",
@@ -366,6 +370,15 @@ impl Labs {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// What a disk loses with its power.
+pub(super) fn cut_disk(cache: LabDiskCache) -> CutDisk {
+    match cache {
+        LabDiskCache::None => CutDisk::Durable,
+        LabDiskCache::Volatile => CutDisk::Cached,
+        LabDiskCache::Lying => CutDisk::Lying(Recent::Time(LIE)),
     }
 }
 

@@ -4,6 +4,7 @@ mod baseline;
 mod certificates;
 mod crew;
 pub mod expect;
+mod faults;
 mod hooks;
 mod lab;
 mod live;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use benchmaster_analysis::schedule::is_complete;
+use benchmaster_explore::study::Trial;
 use benchmaster_record::live::Live;
 use benchmaster_record::results::{RunRecord, SessionEnd, StudyRecord, StudyResults, TreatmentRecord};
 use benchmaster_store::trace::TraceError;
@@ -38,6 +40,7 @@ use self::targets::check_targets;
 use benchmaster_study::diagnostics::Diagnostics;
 use benchmaster_study::plan::{Difference, Plan, compatible};
 
+pub use self::faults::{FaultLine, FaultLineKind};
 pub use self::network::{emulation_here, prepare_process};
 pub use self::targets::missing_targets;
 
@@ -52,6 +55,17 @@ pub struct Request<'a> {
     pub command: &'a str,
     /// Set from outside (SIGINT) to stop: the run in flight is given up, and the study can be resumed.
     pub stop: &'a AtomicBool,
+    /// What goes wrong while workloads are measured, in a lab on virtual time.
+    pub faults: Option<Faulty<'a>>,
+}
+
+/// What goes wrong in a study, and where it is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Faulty<'a> {
+    /// What goes wrong.
+    pub trial: &'a Trial,
+    /// A file to which a line of JSON is added for everything that went wrong ([`FaultLine`]).
+    pub history: &'a Path,
 }
 
 /// What happens while a study is run.

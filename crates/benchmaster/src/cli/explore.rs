@@ -6,6 +6,7 @@ use benchmaster_record::nfs::NfsVersion;
 use benchmaster_units::TimeSpan;
 use clap::Args;
 
+use super::change::ChangeArgs;
 use super::value::version;
 
 /// Try the NFS client and server under faults drawn from seeds
@@ -26,15 +27,15 @@ Examples:
 
 Exit status: 0 all promises were kept, 1 one was broken.")]
 pub(crate) struct ExploreArgs {
-    /// A scenario that was written before
-    #[arg(value_name = "FILE", conflicts_with_all = ["seeds", "first", "seconds", "nfs", "clients", "operations", "faults"])]
+    /// A study of the lab on virtual time, or a scenario that was written before
+    #[arg(value_name = "STUDY|FILE", conflicts_with_all = ["nfs", "clients", "operations"])]
     pub(crate) file: Option<PathBuf>,
-    /// Seeds to try
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub(crate) seeds: u64,
-    /// First seed
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
-    pub(crate) first: u64,
+    /// Seeds to try [default: 1000; of a study 100]
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<u64>,
+    /// First seed [default: 0]
+    #[arg(long, value_name = "SEED")]
+    pub(crate) first: Option<u64>,
     /// Try seeds for this time instead, such as 60s or 1h
     #[arg(long, value_name = "TIME", conflicts_with = "seeds")]
     pub(crate) seconds: Option<TimeSpan>,
@@ -48,7 +49,7 @@ pub(crate) struct ExploreArgs {
     #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) operations: u8,
     /// Most faults
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(..=100))]
     pub(crate) faults: u8,
     /// Seeds tried at once [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -65,4 +66,17 @@ pub(crate) struct ExploreArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+}
+
+impl ExploreArgs {
+    pub(crate) fn first(&self) -> u64 {
+        self.first.unwrap_or_default()
+    }
+
+    /// How many seeds are tried, when `usual` are unless said otherwise.
+    pub(crate) fn seeds(&self, usual: u64) -> u64 {
+        self.seeds.unwrap_or(usual)
+    }
 }

@@ -141,6 +141,9 @@ pub(crate) struct ExpectArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunCommon {
+    /// A trial of `explore`, which runs this in a guest
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) faults: Option<PathBuf>,
     /// Results directory [default: results/NAME of the study; for `quick` and a line, results/NAME-TARGET-TIME]
     #[arg(short, long, value_name = "DIR", add = results())]
     pub(crate) output: Option<PathBuf>,

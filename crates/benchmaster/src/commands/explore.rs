@@ -1,41 +1,52 @@
 //! `explore`: client and server under faults drawn from seeds.
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use benchmaster_explore::run::{Line, RunError, Who};
-use benchmaster_explore::scenario::Space;
+use benchmaster_explore::run::{Line, Who};
+use benchmaster_explore::scenario::{Fault, Space};
 use benchmaster_explore::shrink::shrink;
 use benchmaster_explore::{Outcome, Scenario, Violation, run};
 use benchmaster_report::pages::{self, Exploration, ExploredEvent, ExploredFailure, ExploredPlace};
+
+use serde::Serialize;
 
 use crate::cli::ExploreArgs;
 use crate::commands::results::write_page;
 use crate::failure::{Failure, Result, Status};
 use crate::output;
 
+mod study;
+
+/// Seeds that are tried unless said otherwise.
+const SEEDS: u64 = 1000;
 /// Scenarios that fail which are made smaller and shown; the others are counted.
 const SHOWN: usize = 5;
 /// Scenarios tried to make one smaller.
 const SHRINKING: u32 = 400;
 
-/// What was tried so far.
-#[derive(Default)]
-struct Tried {
+/// What was tried so far. `S` is what is drawn from a seed.
+struct Tried<S> {
     scenarios: u64,
     failed: u64,
     operations: u64,
     faults: u64,
-    /// The first that failed, by seed.
-    failures: Vec<(Scenario, Violation)>,
+    /// Those that failed.
+    failures: Vec<(S, Violation)>,
 }
 
 pub(crate) fn explore(args: &ExploreArgs) -> Result<Status> {
     let found = match &args.file {
-        Some(file) => again(file)?,
+        Some(file) if file.extension().is_some_and(|extension| extension == "toml") => {
+            study::explore(file, args)?
+        }
+        Some(file) => again(file, args)?,
+        None if !args.change.is_empty() => {
+            return Err(Failure::wrong("there is no study to be changed: name its file"));
+        }
         None if args.history => histories(args)?,
         None => search(args)?,
     };
@@ -71,14 +82,11 @@ fn again_from(seed: u64, args: &ExploreArgs) -> String {
     command
 }
 
-/// Tries seeds on all processors.
-fn search(args: &ExploreArgs) -> Result<Exploration> {
-    let space = space(args);
-    let begun = Instant::now();
-    let end = args.seconds.map(|time| begun + time.0);
+/// Calls `each` with seeds on all processors, until all or the time are over.
+fn seeds(args: &ExploreArgs, count: u64, each: impl Fn(u64) -> Result<()> + Sync) -> Result<()> {
+    let end = args.seconds.map(|time| Instant::now() + time.0);
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    let tried = Mutex::new(Tried::default());
-    let error: Mutex<Option<RunError>> = Mutex::new(None);
+    let error: Mutex<Option<Failure>> = Mutex::new(None);
     let jobs =
         args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, Into::into), usize::from);
     std::thread::scope(|threads| {
@@ -86,34 +94,37 @@ fn search(args: &ExploreArgs) -> Result<Exploration> {
             threads.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let over = end.map_or(number >= args.seeds, |end| Instant::now() >= end);
+                    let over = end.map_or(number >= count, |end| Instant::now() >= end);
                     if over {
                         return;
                     }
-                    let scenario = Scenario::draw(args.first.wrapping_add(number), &space);
-                    match run(&scenario) {
-                        Ok(outcome) => {
-                            tried
-                                .lock()
-                                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                                .add(scenario, outcome);
-                        }
-                        Err(failure) => {
-                            stop.store(true, Ordering::Relaxed);
-                            error
-                                .lock()
-                                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                                .get_or_insert(failure);
-                        }
+                    if let Err(failure) = each(args.first().wrapping_add(number)) {
+                        stop.store(true, Ordering::Relaxed);
+                        locked(&error).get_or_insert(failure);
                     }
                 }
             });
         }
     });
-    if let Some(error) = error.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-        return Err(Failure::failed(error));
-    }
-    let mut tried = tried.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tries seeds of the embedded client and server.
+fn search(args: &ExploreArgs) -> Result<Exploration> {
+    let space = space(args);
+    let begun = Instant::now();
+    let tried = Mutex::new(Tried::default());
+    seeds(args, args.seeds(SEEDS), |seed| {
+        let scenario = Scenario::draw(seed, &space);
+        let outcome = run(&scenario).map_err(Failure::failed)?;
+        locked(&tried).add_scenario(scenario, outcome);
+        Ok(())
+    })?;
+    let mut tried = tried.into_inner().unwrap_or_else(PoisonError::into_inner);
     let elapsed = begun.elapsed();
     tried.failures.sort_by_key(|(scenario, _)| scenario.seed);
     let mut failures = Vec::new();
@@ -129,15 +140,28 @@ fn search(args: &ExploreArgs) -> Result<Exploration> {
             ..failure(&shrunk.scenario, &shrunk.violation, outcome, shrunk.tried, Some(file))
         });
     }
-    Ok(tried.found(args.first, elapsed, failures))
+    Ok(tried.found(args.first(), elapsed, failures))
 }
 
-impl Tried {
-    fn add(&mut self, scenario: Scenario, outcome: Outcome) {
+impl<S> Default for Tried<S> {
+    fn default() -> Self {
+        Self { scenarios: 0, failed: 0, operations: 0, faults: 0, failures: Vec::new() }
+    }
+}
+
+impl Tried<Scenario> {
+    fn add_scenario(&mut self, scenario: Scenario, outcome: Outcome) {
+        let (operations, faults) = (scenario.operations() as u64, scenario.faults.len());
+        self.add(scenario, operations, faults, outcome.violation);
+    }
+}
+
+impl<S> Tried<S> {
+    fn add(&mut self, scenario: S, operations: u64, faults: usize, violation: Option<Violation>) {
         self.scenarios += 1;
-        self.operations += scenario.operations() as u64;
-        self.faults += scenario.faults.len() as u64;
-        if let Some(violation) = outcome.violation {
+        self.operations += operations;
+        self.faults += faults as u64;
+        if let Some(violation) = violation {
             self.failed += 1;
             self.failures.push((scenario, violation));
         }
@@ -145,6 +169,7 @@ impl Tried {
 
     fn found(&self, first_seed: u64, elapsed: Duration, failures: Vec<ExploredFailure>) -> Exploration {
         Exploration {
+            study: None,
             first_seed,
             tried: self.scenarios,
             failed: self.failed,
@@ -159,15 +184,35 @@ impl Tried {
 /// Shows what happens in some seeds, whether something is wrong or not.
 fn histories(args: &ExploreArgs) -> Result<Exploration> {
     let space = space(args);
-    let scenarios = (0..args.seeds).map(|number| Scenario::draw(args.first.wrapping_add(number), &space));
-    show(args.first, scenarios, None)
+    let first = args.first();
+    let scenarios = (0..args.seeds(SEEDS)).map(|number| Scenario::draw(first.wrapping_add(number), &space));
+    show(first, scenarios, None)
 }
 
-/// Tries a scenario that was written.
-fn again(file: &Path) -> Result<Exploration> {
+/// Tries a scenario or a trial of a study that was written.
+fn again(file: &Path, args: &ExploreArgs) -> Result<Exploration> {
+    let searches = [
+        ("seeds", args.seeds.is_some()),
+        ("first", args.first.is_some()),
+        ("seconds", args.seconds.is_some()),
+    ];
+    let change = ("set", !args.change.is_empty());
+    if let Some((flag, _)) = searches.into_iter().chain([change]).find(|(_, given)| *given) {
+        let file = file.display();
+        return Err(Failure::wrong(format!(
+            "`{file}` is one scenario, and `--{flag}` is for those that are drawn: leave it out"
+        )));
+    }
     let place = || format!("cannot read the scenario {}", file.display());
     let text = std::fs::read_to_string(file).with_context(place).map_err(Failure::wrong_input)?;
-    let scenario: Scenario = serde_json::from_str(&text).with_context(place).map_err(Failure::wrong_input)?;
+    let value: serde_json::Value =
+        serde_json::from_str(&text).with_context(place).map_err(Failure::wrong_input)?;
+    if value.get("study").is_some() {
+        let trial = serde_json::from_value(value).with_context(place).map_err(Failure::wrong_input)?;
+        return study::again(&trial, file);
+    }
+    let scenario: Scenario =
+        serde_json::from_value(value).with_context(place).map_err(Failure::wrong_input)?;
     show(scenario.seed, [scenario], Some(file.display().to_string()))
 }
 
@@ -184,7 +229,7 @@ fn show(
         let at = outcome.history.last().map_or(Duration::ZERO, |line| line.at);
         let seen = violation.unwrap_or(Violation { what: "all promises were kept".into(), at });
         failures.push(failure(&scenario, &seen, outcome.clone(), 0, file.clone()));
-        tried.add(scenario, outcome);
+        tried.add_scenario(scenario, outcome);
     }
     Ok(tried.found(first, begun.elapsed(), failures))
 }
@@ -200,20 +245,22 @@ fn failure(
     let cached = if scenario.cached { ", cached as by Linux" } else { "" };
     let count = scenario.clients.iter().filter(|steps| !steps.is_empty()).count();
     let plural = if count == 1 { "client" } else { "clients" };
-    let faults =
-        scenario.faults.iter().map(|fault| format!("after {:.3} s {}", fault.at.as_secs_f64(), fault.kind));
     ExploredFailure {
         seed: scenario.seed,
         clients: format!("{count} {plural}, NFS {}{udp}{cached}", scenario.version),
         what: violation.what.clone(),
         at_s: violation.at.as_secs_f64(),
-        faults: faults.collect(),
+        faults: scenario.faults.iter().map(fault).collect(),
         shrunk_in,
         fingerprint: format!("{:016x}", outcome.fingerprint()),
         file,
         again: None,
         history: outcome.history.into_iter().map(event).collect(),
     }
+}
+
+fn fault(fault: &Fault) -> String {
+    format!("after {:.3} s {}", fault.at.as_secs_f64(), fault.kind)
 }
 
 fn event(line: Line) -> ExploredEvent {
@@ -227,7 +274,7 @@ fn event(line: Line) -> ExploredEvent {
     ExploredEvent { at_s: line.at.as_secs_f64(), place, what: line.what }
 }
 
-fn write(path: &Path, scenario: &Scenario) -> Result<()> {
+fn write(path: &Path, scenario: &impl Serialize) -> Result<()> {
     let place = || format!("cannot write the scenario {}", path.display());
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory).with_context(place).map_err(Failure::failed)?;

@@ -12,7 +12,7 @@ use benchmaster_import::line::{self, Line};
 use benchmaster_lab::virtual_time as lab_virtual_time;
 use benchmaster_record::results::Replication;
 use benchmaster_report::{pages, verdicts};
-use benchmaster_runner::{self as runner, Outcome, Request, RunError};
+use benchmaster_runner::{self as runner, Faulty, Outcome, Request, RunError};
 use benchmaster_store::{CreateError, LockError, OpenError, Store};
 use benchmaster_study::battery;
 use benchmaster_study::plan::{Plan, screening};
@@ -175,7 +175,7 @@ fn compare_targets(
     args: &QuickArgs,
     lines: &mut JsonLines,
 ) -> Result<Status> {
-    let outcome = measure(plan, directory, again, args.common.quiet, lines)?;
+    let outcome = measure(plan, directory, again, &args.common, lines)?;
     if outcome == Outcome::Stopped {
         return conclude(outcome, directory, again, &args.common, &args.fail_on, lines);
     }
@@ -280,7 +280,7 @@ fn carry_out(
     fail_on: &[FailOn],
 ) -> Result<Status> {
     let mut lines = JsonLines::new(common.json_lines);
-    let outcome = measure(plan, directory, again, common.quiet, &mut lines);
+    let outcome = measure(plan, directory, again, common, &mut lines);
     // The host prints what a guest on virtual time found: it gets the results.
     if lab_virtual_time::is_inside() {
         return outcome.map(|_| Status::Fine);
@@ -295,17 +295,20 @@ fn measure(
     plan: &Plan,
     directory: &Path,
     again: &str,
-    quiet: bool,
+    common: &RunCommon,
     lines: &mut JsonLines,
 ) -> Result<Outcome> {
     // While there is one thread. Where it is refused, the networks that need it say so, or a relay takes their place.
     let _ = runner::prepare_process(plan);
     let stop = stop_flag()?;
     let command = std::env::args().collect::<Vec<_>>().join(" ");
-    let request = Request { plan, directory, command: &command, stop: &stop };
+    let trial = common.faults.as_deref().map(virtual_time::trial).transpose()?;
+    let history = virtual_time::history();
+    let faults = trial.as_ref().map(|trial| Faulty { trial, history: &history });
+    let request = Request { plan, directory, command: &command, stop: &stop, faults };
     let mut announces = true;
     loop {
-        let mut reporter = Reporter::new(plan, directory, again, quiet, announces);
+        let mut reporter = Reporter::new(plan, directory, again, common.quiet, announces);
         announces = false;
         let mut written = Ok(());
         let outcome = runner::run(&request, &mut |event, live| {
@@ -395,7 +398,7 @@ fn conclude(
 }
 
 /// A signal that ends commands stops the study; a second one ends the process at once.
-fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
+pub(crate) fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals::ending() {
         flag::register_conditional_shutdown(signal, 130, stop.clone())?;

@@ -4,15 +4,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use anyhow::Context as _;
+use benchmaster_explore::study::Trial;
+use benchmaster_lab::FileSystem;
 use benchmaster_lab::kernel::{self, Architecture, KernelChoice};
 use benchmaster_lab::root;
-use benchmaster_lab::virtual_time::{self, Boot, BootError, HOST, Job, LIMIT, Part, PartError};
+use benchmaster_lab::virtual_time::{self, Boot, BootError, Ended, HOST, Job, LIMIT, Part, PartError};
 use benchmaster_record::results::LabTime;
 use benchmaster_runner::expect::{ExpectError, Expectation};
 use benchmaster_store::Store;
 use benchmaster_study::plan::Plan;
 use benchmaster_study::settings::Settings;
+
+use tempfile::TempDir;
 
 use crate::cli::ExpectArgs;
 use crate::failure::{Failure, Result, Status};
@@ -20,6 +26,14 @@ use crate::output;
 
 /// Where the controller in the guest has the results.
 const RESULTS: &str = "/tmp/results";
+
+/// How long a trial may take on the host's clock: an idle host needs two seconds. One that takes longer stands still.
+const TRIAL_LIMIT: Duration = Duration::from_secs(300);
+
+/// What goes wrong, in the share.
+const TRIAL: &str = "trial.json";
+/// What went wrong, in the share.
+pub(crate) const HISTORY: &str = "history.json";
 
 /// Memory that the guest's kernel, programs and the controller's results take beside clients and server.
 const OWN_MEMORY: u64 = 256 << 20;
@@ -95,38 +109,8 @@ pub(crate) fn run(plan: &Plan, directory: &Path, quiet: bool, stop: &Arc<AtomicB
             output::note(text);
         }
     };
-    let (kernel, image) = bootable(plan, &mut report)?;
-    let hash = root::hash(&image)?;
-    let clients = plan.all_treatments().map(|treatment| treatment.settings.clients()).max().unwrap_or(1);
-    let memory = |of: fn(&benchmaster_study::settings::LabSettings) -> u64| {
-        plan.all_treatments().filter_map(|treatment| treatment.settings.lab.as_ref().map(of)).max()
-    };
-    let memory = OWN_MEMORY
-        + memory(|lab| lab.server_memory.0).unwrap_or_default()
-        + u64::from(clients) * memory(|lab| lab.memory.0).unwrap_or_default();
-    let share = tempfile::tempdir()?;
-    let study = share.path().join("study.toml");
-    fs::write(&study, &plan.study.text)?;
-    let argument = |text: &str| text.to_owned();
-    let job = Job {
-        arguments: vec![
-            argument("run"),
-            format!("{HOST}/study.toml"),
-            argument("--quiet"),
-            argument("-o"),
-            argument(RESULTS),
-        ],
-        results: vec![(RESULTS.into(), "results".into())],
-        kernel,
-        image: hash,
-        memory,
-    };
-    let boot = Boot { image: &image, share: share.path(), job: &job, limit: LIMIT, stop };
-    let ended = virtual_time::boot(&boot).map_err(|error| match error {
-        error @ BootError::NoVirtualTime { .. } => Failure::wrong_input(error),
-        BootError::Stopped => Failure::new(Status::Interrupted, BootError::Stopped.into()),
-        error => Failure::failed(error),
-    })?;
+    let (share, ended) = Guest::of(plan, &mut report)?.run(&plan.study.text, None, stop)?;
+    let ended = ended.map_err(failure)?;
     let results = share.path().join("results");
     if !Store::exists(&results) {
         let said = ended.messages.trim();
@@ -141,6 +125,94 @@ pub(crate) fn run(plan: &Plan, directory: &Path, quiet: bool, stop: &Arc<AtomicB
         output::note(ended.messages.trim());
     }
     Ok(())
+}
+
+/// Why a guest did not do its job, and what that means for the exit status.
+fn failure(error: BootError) -> Failure {
+    match error {
+        error @ BootError::NoVirtualTime { .. } => Failure::wrong_input(error),
+        BootError::Stopped => Failure::new(Status::Interrupted, BootError::Stopped.into()),
+        error => Failure::failed(error),
+    }
+}
+
+/// What guests for a study are made of.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    kernel: kernel::Kernel,
+    image: PathBuf,
+    hash: String,
+    memory: u64,
+    disk: Option<u64>,
+}
+
+impl Guest {
+    pub(crate) fn of(plan: &Plan, report: &mut dyn FnMut(&str)) -> Result<Self> {
+        let (kernel, image) = bootable(plan, report)?;
+        let hash = root::hash(&image)?;
+        let clients = plan.all_treatments().map(|treatment| treatment.settings.clients()).max().unwrap_or(1);
+        let memory = |of: fn(&benchmaster_study::settings::LabSettings) -> u64| {
+            plan.all_treatments().filter_map(|treatment| treatment.settings.lab.as_ref().map(of)).max()
+        };
+        let memory = OWN_MEMORY
+            + memory(|lab| lab.server_memory.0).unwrap_or_default()
+            + u64::from(clients) * memory(|lab| lab.memory.0).unwrap_or_default();
+        Ok(Self { kernel, image, hash, memory, disk: disk(plan) })
+    }
+
+    /// Runs a study in one; gives its share and how it ended.
+    pub(crate) fn run(
+        &self,
+        study: &str,
+        trial: Option<&Trial>,
+        stop: &AtomicBool,
+    ) -> Result<(TempDir, std::result::Result<Ended, BootError>)> {
+        let share = virtual_time::share()?;
+        fs::write(share.path().join("study.toml"), study)?;
+        let study = format!("{HOST}/study.toml");
+        let mut arguments: Vec<String> =
+            ["run", &study, "--quiet", "-o", RESULTS].into_iter().map(str::to_owned).collect();
+        if let Some(trial) = trial {
+            fs::write(share.path().join(TRIAL), serde_json::to_vec(trial)?)?;
+            arguments.extend(["--faults".to_owned(), format!("{HOST}/{TRIAL}")]);
+        }
+        let job = Job {
+            arguments,
+            results: vec![(RESULTS.into(), "results".into())],
+            kernel: self.kernel.clone(),
+            image: self.hash.clone(),
+            memory: self.memory,
+            disk: self.disk,
+            seed: trial.map_or(0, |trial| trial.seed),
+        };
+        let limit = trial.map_or(LIMIT, |_| TRIAL_LIMIT);
+        let boot = Boot { image: &self.image, share: share.path(), job: &job, limit, stop };
+        let ended = virtual_time::boot(&boot);
+        Ok((share, ended))
+    }
+}
+
+/// The trial that the host gave to this guest.
+pub(crate) fn trial(file: &Path) -> Result<Trial> {
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read the trial {}", file.display()))
+        .map_err(Failure::wrong_input)?;
+    let place = || format!("{} is no trial", file.display());
+    let trial: Trial = serde_json::from_str(&text).with_context(place).map_err(Failure::wrong_input)?;
+    trial.check(u8::MAX).with_context(place).map_err(Failure::wrong_input)?;
+    Ok(trial)
+}
+
+/// Where a guest tells what went wrong.
+pub(crate) fn history() -> PathBuf {
+    Path::new(HOST).join(HISTORY)
+}
+
+/// Size of the largest disk that a treatment's server has.
+fn disk(plan: &Plan) -> Option<u64> {
+    let labs = plan.all_treatments().filter_map(|treatment| treatment.settings.lab.as_ref());
+    let on_disk = labs.map(|lab| lab.knfsd()).filter(|server| server.file_system != FileSystem::Tmpfs);
+    on_disk.map(|server| server.disk_size).max()
 }
 
 fn bootable(plan: &Plan, report: &mut dyn FnMut(&str)) -> Result<(kernel::Kernel, PathBuf)> {

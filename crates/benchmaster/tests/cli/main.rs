@@ -22,6 +22,7 @@ mod diagnose;
 mod durability;
 mod english;
 mod explore;
+mod explore_lab;
 mod external;
 mod fleet;
 mod hosts;

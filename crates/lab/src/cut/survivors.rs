@@ -123,6 +123,32 @@ pub(crate) fn take_back(
     Ok(result)
 }
 
+/// What a block of a disk with a volatile cache is after a power cut: `cached` is what was written to it, `stable` what it was at
+/// the last flush. Both are of one length, in whole sectors.
+pub(crate) fn survivor(cached: &[u8], stable: &[u8], fate: Fate, result: &mut Survivors) -> Vec<u8> {
+    let mut sectors = match fate {
+        Fate::Torn(seed) => Some(Random(seed)),
+        _ => None,
+    };
+    let (mut kept, mut lost) = (false, false);
+    let mut left = Vec::with_capacity(cached.len());
+    for (new, old) in cached.chunks(SECTOR as usize).zip(stable.chunks(SECTOR as usize)) {
+        let keep = match &mut sectors {
+            Some(random) => random.next() & 1 == 0,
+            None => fate == Fate::Kept,
+        };
+        if new != old {
+            (kept, lost) = (kept | keep, lost | !keep);
+            result.bytes += if keep { 0 } else { SECTOR };
+        }
+        left.extend_from_slice(if keep { new } else { old });
+    }
+    result.at_risk += 1;
+    result.dropped += u64::from(lost && !kept);
+    result.torn += u64::from(lost && kept);
+    left
+}
+
 /// SplitMix64 (Steele, Lea and Flood, 2014): the same disks with every version of this program.
 struct Random(u64);
 
@@ -225,6 +251,22 @@ mod tests {
         for (sector, (seen, expected)) in seen.iter().zip(expected).enumerate() {
             assert!(seen.iter().eq(expected), "sector {sector}: {seen:?}");
         }
+    }
+
+    #[test]
+    fn blocks_of_a_cache_are_kept_dropped_and_torn() {
+        let (cached, stable) = ([1; 4096], [0; 4096]);
+        let mut result = Survivors::default();
+        assert_eq!(survivor(&cached, &stable, Fate::Kept, &mut result), cached);
+        assert_eq!(survivor(&cached, &stable, Fate::Dropped, &mut result), stable);
+        let torn = survivor(&cached, &stable, Fate::Torn(7), &mut result);
+        let lost = torn.chunks(512).filter(|sector| sector[0] == 0).count() as u64;
+        assert!(
+            (1..8).contains(&lost) && torn.chunks(512).all(|sector| sector.iter().all(|b| *b == sector[0]))
+        );
+        let expected =
+            Survivors { at_risk: 3, dropped: 1, torn: 1, bytes: 4096 + lost * 512, ..Survivors::default() };
+        assert_eq!(result, expected);
     }
 
     #[test]

@@ -13,8 +13,12 @@ use super::client;
 use super::tools::{self, SHORT, ToolError};
 use crate::config::{FileSystem, KnfsdConfig};
 
+mod faults;
+mod loops;
 mod statistics;
 pub(super) mod waking;
+
+pub use faults::{ServerFault, ServerFaultError};
 
 pub use statistics::{NfsClient, ServerStatistics, statistics};
 pub use waking::WAKING_DISK;
@@ -303,15 +307,16 @@ fn disk(config: &KnfsdConfig) -> Result<String, KnfsdError> {
     if config.file_system == FileSystem::Tmpfs {
         return Ok("export".to_owned());
     }
-    let device = DISKS.into_iter().find(|disk| Path::new(disk).exists());
-    let device = device.ok_or(KnfsdError::NoDisk(config.file_system))?;
-    let has = size(device)?;
+    loops::attach()?;
+    let disk = DISKS.into_iter().find(|disk| Path::new(disk).exists()).map(str::to_owned);
+    let device = disk.or_else(loops::attached).ok_or(KnfsdError::NoDisk(config.file_system))?;
+    let has = size(&device)?;
     if config.disk_size > has {
         return Err(KnfsdError::SmallDisk { asked: config.disk_size, has });
     }
     waking::start();
     client::modules(&[&config.file_system.to_string()])?;
-    Ok(device.to_owned())
+    Ok(device)
 }
 
 /// Mounts what is exported, writable for everyone.

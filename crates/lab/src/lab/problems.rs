@@ -19,7 +19,7 @@ const SIGNS: [&str; 11] = [
 const MOST: usize = 20;
 
 /// The lines of a console that say so.
-pub(super) fn warnings(text: &str) -> Vec<String> {
+pub fn warnings(text: &str) -> Vec<String> {
     let lines = text.lines().map(str::trim_end);
     let found = lines.filter(|line| SIGNS.iter().any(|sign| line.contains(sign)));
     found.take(MOST).map(str::to_owned).collect()

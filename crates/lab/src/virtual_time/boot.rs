@@ -1,6 +1,7 @@
 //! The host's side of virtual time: one guest is booted, and lives as long as the controller in it.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,6 +17,7 @@ use crate::choice;
 use crate::file_error::{FileError, at};
 use crate::last_lines::last_lines;
 use crate::machine::{ExitCause, MachineError, MachineSpec, MachineState};
+use crate::uml;
 
 /// Time between two looks at the guest.
 const LOOK: Duration = Duration::from_millis(5);
@@ -94,6 +96,14 @@ fn lines(console: &[String]) -> String {
     }
 }
 
+/// An empty directory for a guest's share: in memory, where this host has that. What the guest's disk flushes takes no time then.
+///
+/// # Errors
+/// When no place can be written to.
+pub fn share() -> io::Result<tempfile::TempDir> {
+    tempfile::tempdir_in(uml::memory_directory(0)?)
+}
+
 /// Boots a guest, has the job done in it, and waits for its end.
 ///
 /// # Errors
@@ -107,8 +117,12 @@ pub fn boot(boot: &Boot<'_>) -> Result<Ended, BootError> {
     let job = file("job.json");
     let text = serde_json::to_vec(boot.job).map_err(|error| at(&job)(error.into()))?;
     fs::write(&job, text).map_err(at(&job))?;
+    if let Some(size) = boot.job.disk {
+        let disk = file(&format!("{}0", super::DISK));
+        fs::File::create(&disk).and_then(|file| file.set_len(size)).map_err(at(&disk))?;
+    }
     let console = file("console.log");
-    let machine = MachineSpec {
+    let mut machine = MachineSpec {
         name: GUEST.into(),
         memory: boot.job.memory,
         kernel: boot.job.kernel.clone(),
@@ -126,6 +140,10 @@ pub fn boot(boot: &Boot<'_>) -> Result<Ended, BootError> {
         console: console.clone(),
         again: false,
     };
+    if boot.job.seed != 0 {
+        // The guest's kernel stirs its command line into its random numbers.
+        machine.arguments.push(("BENCHMASTER_SEED".into(), boot.job.seed.to_string()));
+    }
     let processor = Processor::claim();
     let mut machine = choice::start(BackEnd::UmlVirtualTime, &machine)?;
     if let (Some(processor), Some(process)) = (&processor, Pid::from_raw(machine.process().cast_signed())) {

@@ -34,6 +34,12 @@ pub struct Job {
     pub image: String,
     /// The guest's memory, in bytes.
     pub memory: u64,
+    /// Size of the server's disk, in bytes; `None`: it has none.
+    #[serde(default)]
+    pub disk: Option<u64>,
+    /// What everything is drawn from that is random in the guest; 0 is as good as any other.
+    #[serde(default)]
+    pub seed: u64,
 }
 
 /// Does the job of the share, and switches the guest off. What it printed, and its exit status, go to the share.
@@ -43,9 +49,7 @@ pub fn first() {
         let _ = fs::write(Path::new(HOST).join("error"), &error);
         let _ = fs::write("/dev/console", format!("benchmaster: {error}\n"));
     }
-    rustix::fs::sync();
-    // Should it fail, this process ends, and the kernel with it.
-    let _ = rustix::system::reboot(rustix::system::RebootCommand::PowerOff);
+    super::end();
 }
 
 fn carry_out() -> Result<(), String> {

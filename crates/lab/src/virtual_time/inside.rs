@@ -11,16 +11,18 @@ use std::time::Duration;
 
 use benchmaster_netem::link::Link;
 use benchmaster_netem::namespace::{Namespace, NamespaceError};
-use benchmaster_netem::network::{Means, Network, NetworkConfig, NetworkError};
+use benchmaster_netem::network::{Means, Network, NetworkConfig, NetworkError, Trouble};
 use benchmaster_netem::wire::{self, INTERFACE, Report, client_mac, server_mac};
 use parking_lot::Mutex;
 
 use super::first::Job;
 use super::part::{Node, Part};
+use super::reset;
 use crate::backend::BackEnd;
 use crate::config::{KnfsdConfig, LabConfig};
+use crate::cut::PowerCut;
 use crate::facts::{LabFacts, MachineFacts};
-use crate::guest::knfsd::Started;
+use crate::guest::knfsd::{ServerFault, Started};
 use crate::machine::MachineState;
 
 /// Why something could not be done in a kernel on virtual time.
@@ -43,6 +45,9 @@ pub enum InsideError {
         /// What the part said.
         said: String,
     },
+    /// Segments that break connections cannot be sent.
+    #[error("cannot break connections of a client: {0}")]
+    Reset(#[source] io::Error),
     /// What the host wrote of the guest.
     #[error("cannot read what the host wrote of this guest: {0}")]
     Job(#[source] io::Error),
@@ -113,6 +118,52 @@ impl Inside {
             machine: "server".into(),
             said: format!("`{said}`: {error}"),
         })
+    }
+
+    /// Has something go wrong with a server that was set up like this; what it did, in words, may be empty.
+    ///
+    /// # Errors
+    /// [`InsideError::SetUp`] with what the server said.
+    pub fn fault(&self, fault: &ServerFault, config: &KnfsdConfig) -> Result<String, InsideError> {
+        self.play("server", &Part::Fault(Box::new((fault.clone(), config.clone()))))
+    }
+
+    /// Has the server lose power and boot again after `down`. Nothing passes between it and clients meanwhile; afterwards links are
+    /// as they are set. What it did, in words.
+    ///
+    /// # Errors
+    /// [`InsideError`]
+    pub fn cut_server(
+        &self,
+        cut: &PowerCut,
+        down: Duration,
+        config: &KnfsdConfig,
+    ) -> Result<String, InsideError> {
+        let all =
+            |trouble| (0..self.clients.len() as u32).try_for_each(|client| self.disturb(client, trouble));
+        all(Trouble { lost: 1.0, ..Trouble::default() })?;
+        let lost = self.fault(&ServerFault::LosePower(*cut), config)?;
+        std::thread::sleep(down);
+        let booted = self.fault(&ServerFault::Boot, config)?;
+        all(Trouble::default())?;
+        Ok(format!("{lost}; it serves again {booted}"))
+    }
+
+    /// Puts trouble on the link of a client, counted from 0, or takes it away.
+    ///
+    /// # Errors
+    /// [`InsideError::Network`]
+    pub fn disturb(&self, client: u32, trouble: Trouble) -> Result<(), InsideError> {
+        Ok(self.network.lock().disturb(client, trouble)?)
+    }
+
+    /// Breaks the connections of a client, counted from 0, to the server: each when it is used next, within `limit`.
+    ///
+    /// # Errors
+    /// [`InsideError::Reset`]
+    pub fn reset_connections(&self, client: u32, limit: Duration) -> Result<(), InsideError> {
+        let network = self.network.lock();
+        reset::begin(network.server(), wire::client_address(client), limit).map_err(InsideError::Reset)
     }
 
     /// What the lab consists of. All machines are one kernel and share its memory.

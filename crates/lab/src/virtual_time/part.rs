@@ -16,6 +16,7 @@ use rustix::thread::{UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use crate::config::KnfsdConfig;
 use crate::guest::ToolError;
+use crate::guest::knfsd::ServerFault;
 use crate::guest::{client, knfsd};
 
 /// What a holder says when its node is ready.
@@ -32,6 +33,8 @@ pub enum Part {
     Client,
     /// Makes the kernel's server what is asked for, in the node where it runs.
     Serve(Box<KnfsdConfig>),
+    /// Has something go wrong with a server that was set up like this, in the node where it runs.
+    Fault(Box<(ServerFault, KnfsdConfig)>),
 }
 
 /// Why a part was not done.
@@ -49,6 +52,9 @@ pub enum PartError {
     /// The server does not serve.
     #[error(transparent)]
     Server(#[from] knfsd::KnfsdError),
+    /// A fault could not be brought about.
+    #[error(transparent)]
+    Fault(#[from] knfsd::ServerFaultError),
 }
 
 impl Part {
@@ -60,6 +66,7 @@ impl Part {
             Self::Client => vec!["client".into()],
             // It has text keys and plain values only.
             Self::Serve(config) => vec!["serve".into(), serde_json::to_string(config).unwrap_or_default()],
+            Self::Fault(fault) => vec!["fault".into(), serde_json::to_string(fault).unwrap_or_default()],
         }
     }
 
@@ -74,6 +81,7 @@ impl Part {
             ["hold", name] => Some(Self::Hold(name.into())),
             ["client"] => Some(Self::Client),
             ["serve", config] => serde_json::from_str(config).ok().map(Self::Serve),
+            ["fault", fault] => serde_json::from_str(fault).ok().map(Self::Fault),
             _ => None,
         };
         part.ok_or_else(|| PartError::Unknown(arguments.join(" ")))
@@ -94,16 +102,17 @@ impl Part {
             Self::Serve(config) => {
                 let started = knfsd::start(config)?;
                 // It has text keys and plain values only.
-                let text = serde_json::to_string(&started).unwrap_or_default();
-                let said = writeln!(io::stdout(), "{text}");
-                said.map_err(|source| PartError::Node {
-                    name: "server".into(),
-                    what: "say how it started",
-                    source,
-                })
+                say(&serde_json::to_string(&started).unwrap_or_default())
             }
+            Self::Fault(fault) => say(&fault.0.bring_about(&fault.1)?),
         }
     }
+}
+
+/// What the server's node says to whoever had it do something.
+fn say(text: &str) -> Result<(), PartError> {
+    let failed = |source| PartError::Node { name: "server".into(), what: "say what was done", source };
+    writeln!(io::stdout(), "{text}").map_err(failed)
 }
 
 fn hold(name: &str) -> Result<(), PartError> {
@@ -200,14 +209,17 @@ fn on_thread<T: Send>(what: impl FnOnce() -> io::Result<T> + Send) -> io::Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cut::{CutDisk, PowerCut};
 
     #[test]
     fn arguments_lead_back_to_parts() {
+        let cut = PowerCut { disk: CutDisk::Cached, seed: 7 };
         let parts = [
             Part::First,
             Part::Hold("c1".into()),
             Part::Client,
             Part::Serve(Box::new(KnfsdConfig { threads: 3, ..KnfsdConfig::default() })),
+            Part::Fault(Box::new((ServerFault::LosePower(cut), KnfsdConfig::default()))),
         ];
         for part in parts {
             assert_eq!(Part::parse(&part.arguments()).unwrap(), part);

@@ -133,6 +133,36 @@ impl Netem {
         self.set_server_bandwidth(self.server_bandwidth, link)
     }
 
+    /// Puts trouble on the link of a client, in both directions, or takes it away. `link` is what the link is besides.
+    ///
+    /// # Errors
+    /// [`CommandError`]
+    pub fn disturb(&mut self, client: u32, link: &Link, trouble: Trouble) -> Result<(), CommandError> {
+        let disturbed = Link { loss: trouble.lost, ..*link };
+        let devices = [(Side::Client(client), INTERFACE.to_owned()), (Side::Switch, port_of(client))];
+        let of_link = devices.clone().map(|(side, device)| (side, device, disturbed));
+        self.discipline(&of_link)?;
+        if trouble == Trouble::default() {
+            return Ok(());
+        }
+        for (side, device) in devices {
+            let mut arguments = qdisc_arguments(&device, &disturbed, self.mtu);
+            arguments.extend(trouble.arguments(link));
+            run(self.namespace(side), "tc", &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
+            // The next link replaces it, even one that is as this one is.
+            self.applied.remove(&(side, device));
+        }
+        Ok(())
+    }
+
+    fn namespace(&self, side: Side) -> &Namespace {
+        match side {
+            Side::Server => &self.server,
+            Side::Switch => &self.switch,
+            Side::Client(client) => &self.clients[client as usize],
+        }
+    }
+
     /// Puts links on what devices send: one command for all of a namespace.
     fn discipline(&mut self, wanted: &[(Side, String, Link)]) -> Result<(), CommandError> {
         let mut commands: BTreeMap<Side, (String, String)> = BTreeMap::new();
@@ -152,11 +182,7 @@ impl Netem {
             self.applied.remove(&(*side, device.clone()));
         }
         for (side, (ip, tc)) in commands {
-            let namespace = match side {
-                Side::Server => &self.server,
-                Side::Switch => &self.switch,
-                Side::Client(client) => &self.clients[client as usize],
-            };
+            let namespace = self.namespace(side);
             if !ip.is_empty() {
                 batch(namespace, "ip", &ip)?;
             }
@@ -203,6 +229,32 @@ impl Netem {
             });
         }
         Ok(Report { clients, interfaces: Vec::new() })
+    }
+}
+
+/// What a disturbed link does to frames in each direction: parts of them, from 0 to 1, each by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Trouble {
+    /// They do not arrive. With 1 the link is down, and neither end notices.
+    pub lost: f64,
+    /// They arrive twice.
+    pub doubled: f64,
+    /// They take no time, and so overtake those before them. A link without a delay keeps the order.
+    pub early: f64,
+}
+
+impl Trouble {
+    /// What of it is not in the arguments of a link.
+    fn arguments(&self, link: &Link) -> Vec<String> {
+        let part = |name: &str, part: f64| [name.to_owned(), format!("{}%", part * 100.0)];
+        let mut arguments = Vec::new();
+        if self.doubled > 0.0 {
+            arguments.extend(part("duplicate", self.doubled));
+        }
+        if self.early > 0.0 && !link.delay.is_zero() {
+            arguments.extend(part("reorder", self.early));
+        }
+        arguments
     }
 }
 
@@ -363,6 +415,15 @@ mod tests {
                 .join(" "),
             format!("{start} 70 delay 1500us rate 1000000000bit 24")
         );
+    }
+
+    #[test]
+    fn trouble_is_behind_what_the_link_is() {
+        let trouble = Trouble { lost: 0.25, doubled: 0.125, early: 0.5 };
+        let slow = Link::of_delay(Duration::from_millis(1));
+        assert_eq!(trouble.arguments(&slow).join(" "), "duplicate 12.5% reorder 50%");
+        assert_eq!(trouble.arguments(&Link::default()).join(" "), "duplicate 12.5%");
+        assert!(Trouble { lost: 1.0, ..Trouble::default() }.arguments(&slow).is_empty());
     }
 
     #[test]

@@ -12,6 +12,8 @@ const CONFIDENCE: f64 = 0.95;
 /// Scenarios of faults that were tried.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Exploration {
+    /// The study whose Linux clients and server were tried; `None`: those of this program.
+    pub study: Option<String>,
     pub first_seed: u64,
     /// Scenarios tried.
     pub tried: u64,
@@ -89,8 +91,18 @@ impl ExploredPlace {
 /// What was found.
 pub fn document(found: &Exploration) -> Document {
     let (_, most) = wilson(found.failed, found.tried, CONFIDENCE);
-    let promise = "data that was called stable, one holder of a lock, each change once, what others closed before \
-                   an open, an answer to everything";
+    let (subject, promise) = match &found.study {
+        None => (
+            "The NFS client and server of this program".to_owned(),
+            "data that was called stable, one holder of a lock, each change once, what others closed before an open, an answer \
+             to everything",
+        ),
+        Some(study) => (
+            format!("Linux' NFS clients and server in the study `{study}`"),
+            "data and names that were called stable, data that are read, an answer to everything, no error without a reason, no \
+             warning of the kernel",
+        ),
+    };
     let answer = match found.failed {
         0 => format!(
             "All promises were kept in {} (the share that breaks one is below {}, {} Wilson interval).",
@@ -116,9 +128,7 @@ pub fn document(found: &Exploration) -> Document {
     Document {
         kind: "Benchmaster exploration",
         title: "Clients and server under faults".into(),
-        lead: vec![format!(
-            "The NFS client and server of this program on virtual time, with faults drawn from seeds. Checked: {promise}."
-        )],
+        lead: vec![format!("{subject} on virtual time, with faults drawn from seeds. Checked: {promise}.")],
         sections,
     }
 }

@@ -14,6 +14,7 @@ use benchmaster_workload::execute::Edge;
 use benchmaster_workload::target::Target;
 
 use super::super::crew::{CrewError, Moment};
+use super::super::faults::Faults;
 use super::super::server_use::{
     Reading, SERVER_AGENT, ServerSampler, disk_samplers, note_arrivals, start_monotonic_ns,
 };
@@ -118,62 +119,71 @@ impl Runner<'_> {
         let labs = &self.labs;
         let (mut cut, seed) = (Ok(None), job.seed);
         let (mut seen, mut look, mut in_lab) = (None, None, Ok(None));
-        let recording =
-            crew.perform(&reached.place, &job, settings.clients(), sink, self.request.stop, &mut |moment| {
-                match moment {
-                    Moment::Edge(Edge::Begin) => {
-                        if let Some(wired) = services.wired(reached.network) {
-                            emulation = wired.begin();
-                        }
-                        if settings.lab.is_some() {
-                            seen = Some((labs.look_at_server(), labs.look_at_clients(settings)));
-                            in_lab = labs.begin().map(|()| None);
-                        }
-                        if let Some(server) = &server {
-                            server.arrivals().watch();
-                            let queues = services.wired(reached.network).and_then(|wired| wired.sampler());
-                            let server_sampler: Box<dyn Sampler> = Box::new(ServerSampler(server.clone()));
-                            let samplers = [server_sampler]
-                                .into_iter()
-                                .chain(queues)
-                                .chain(disk_samplers(server))
-                                .collect();
-                            sampling = job.sampling.as_ref().map(|config| {
-                                // Those of the system are read where the clients are.
-                                let config = SamplingConfig { samplers: Some(Vec::new()), ..config.clone() };
-                                Sampling::start(&config, samplers)
-                            });
-                            before = Some(Reading::now(server));
-                        }
+        let faults = Faults::of(self.request.faults, labs, settings);
+        let stop = self.request.stop;
+        let mut at_moments = |moment: Moment<'_>| {
+            match moment {
+                Moment::Edge(Edge::Begin) => {
+                    if let Some(wired) = services.wired(reached.network) {
+                        emulation = wired.begin();
                     }
-                    Moment::Edge(Edge::End) => {
-                        if let Some((server, before)) = server.as_ref().zip(before.as_ref()) {
-                            arrivals = server.arrivals().noted();
-                            server_use = Some(before.until(&Reading::now(server), name));
-                        }
-                        samples = sampling.take().map(Sampling::stop);
-                        if let Some((server, clients)) = seen.take() {
-                            if in_lab.is_ok() {
-                                in_lab = labs.carried();
-                            }
-                            look = Some(LabLook {
-                                server: server.zip(labs.look_at_server()),
-                                server_address: benchmaster_lab::network::server_address().to_string(),
-                                clients,
-                            });
-                        }
-                        if let Some(wired) = services.wired(reached.network).filter(|_| emulation.is_ok()) {
-                            emulation = wired.end();
-                        }
+                    if settings.lab.is_some() {
+                        seen = Some((labs.look_at_server(), labs.look_at_clients(settings)));
+                        in_lab = labs.begin().map(|()| None);
                     }
-                    Moment::Edge(Edge::Cut) => {
-                        cut = failure::cut(settings, server.as_deref(), labs, seed, self.request.stop);
+                    if let Some(server) = &server {
+                        server.arrivals().watch();
+                        let queues = services.wired(reached.network).and_then(|wired| wired.sampler());
+                        let server_sampler: Box<dyn Sampler> = Box::new(ServerSampler(server.clone()));
+                        let samplers =
+                            [server_sampler].into_iter().chain(queues).chain(disk_samplers(server)).collect();
+                        sampling = job.sampling.as_ref().map(|config| {
+                            // Those of the system are read where the clients are.
+                            let config = SamplingConfig { samplers: Some(Vec::new()), ..config.clone() };
+                            Sampling::start(&config, samplers)
+                        });
+                        before = Some(Reading::now(server));
                     }
-                    Moment::Progress(progress, clients) => {
-                        observe(RunEvent::Progress { workload: name, progress, clients });
+                    faults.iter().for_each(Faults::begin);
+                }
+                Moment::Edge(Edge::End) => {
+                    if let Some((server, before)) = server.as_ref().zip(before.as_ref()) {
+                        arrivals = server.arrivals().noted();
+                        server_use = Some(before.until(&Reading::now(server), name));
+                    }
+                    samples = sampling.take().map(Sampling::stop);
+                    if let Some((server, clients)) = seen.take() {
+                        if in_lab.is_ok() {
+                            in_lab = labs.carried();
+                        }
+                        look = Some(LabLook {
+                            server: server.zip(labs.look_at_server()),
+                            server_address: benchmaster_lab::network::server_address().to_string(),
+                            clients,
+                        });
+                    }
+                    if let Some(wired) = services.wired(reached.network).filter(|_| emulation.is_ok()) {
+                        emulation = wired.end();
                     }
                 }
-            });
+                Moment::Edge(Edge::Cut) => {
+                    faults.iter().for_each(Faults::wait);
+                    cut = failure::cut(settings, server.as_deref(), labs, seed, self.request.stop);
+                }
+                Moment::Progress(progress, clients) => {
+                    observe(RunEvent::Progress { workload: name, progress, clients });
+                }
+            }
+        };
+        let recording = std::thread::scope(|threads| {
+            if let Some(faults) = &faults {
+                threads.spawn(|| faults.work());
+            }
+            let recording =
+                crew.perform(&reached.place, &job, settings.clients(), sink, stop, &mut at_moments);
+            faults.iter().for_each(Faults::end);
+            recording
+        });
         // Before what became of the clients: a server that did not come back is why they failed.
         let cut =
             cut.map_err(|problem| CrewError::Failed(format!("the server could not be cut: {problem}")))?;

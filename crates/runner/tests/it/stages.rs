@@ -29,7 +29,7 @@ fn plan(target: &Path, design: &str) -> Plan {
 fn go_on(plan: &Plan, directory: &Path, runs: usize) -> Outcome {
     let stop = AtomicBool::new(false);
     let mut stored = 0;
-    let request = Request { plan, directory, command: "test", stop: &stop };
+    let request = Request { plan, directory, command: "test", stop: &stop, faults: None };
     run(&request, &mut |event, _| {
         if let RunEvent::RunStored { .. } = event {
             stored += 1;
@@ -100,7 +100,7 @@ fn a_block_waits_for_its_time_of_day_and_can_be_interrupted() {
     let plan = plan(target.path(), &design);
     let stop = AtomicBool::new(false);
     let directory = results.path().join("r");
-    let request = Request { plan: &plan, directory: &directory, command: "test", stop: &stop };
+    let request = Request { plan: &plan, directory: &directory, command: "test", stop: &stop, faults: None };
     let mut waited = Vec::new();
     let outcome = run(&request, &mut |event, _| {
         if let RunEvent::Waiting { block, until } = event {

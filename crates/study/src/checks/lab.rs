@@ -5,7 +5,8 @@ use benchmaster_units::{ByteSize, TimeSpan};
 
 use crate::file::Reader;
 use crate::settings::{
-    LabBackEnd, LabServer, LabSettings, Launcher, Means, SERVER, ServerKind, Settings, TargetKind, host_of,
+    LabBackEnd, LabDiskCache, LabServer, LabSettings, Launcher, Means, SERVER, ServerKind, Settings,
+    TargetKind, host_of,
 };
 
 /// The least memory of a machine: below, its kernel does not boot.
@@ -196,6 +197,12 @@ fn network(reader: &mut Reader<'_>, settings: &Settings, lab: &LabSettings) {
         let key = if network.loss.0 > 0.0 { "loss" } else { "jitter" };
         let message = format!("virtual time makes runs exactly alike, and `{key}` is drawn at random");
         reader.error(&format!("network.{key}"), message, "remove it, or write `time = \"real\"` in `[lab]`");
+    }
+    if lab.time == LabTime::Virtual && lab.disk_cache == LabDiskCache::Lying {
+        let message = "no disk on virtual time lies: its cache is written when the kernel flushes it";
+        let help =
+            "write `mount_options = \"nobarrier\"`, with which ext4 does not flush it; or `time = \"real\"`";
+        reader.error("lab.disk_cache", message, help);
     }
     if lab.time == LabTime::Virtual && lab.server != LabServer::Knfsd {
         let message = format!("on virtual time the kernel's server serves, not `{}`", lab.server.name());
