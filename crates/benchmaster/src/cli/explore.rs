@@ -16,6 +16,9 @@ use super::value::version;
 /// die, leases that expire, a clock that is set. An oracle checks that data that was called stable is there, that a lock has one
 /// holder, that each change is made once, that an open sees what others closed before it, and that everything ends. A scenario that
 /// fails is made as small as possible and written to a file, which repeats it byte for byte.
+///
+/// With a study of the lab on virtual time, clients and server are Linux' own, clients do what the study says, and the ledger of
+/// `verify = "durability"` is the oracle.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -24,6 +27,7 @@ Examples:
   benchmaster explore --nfs 4.1 --clients 2               a narrower choice
   benchmaster explore results/explore/seed-42.json        once more what failed, with its history
   benchmaster explore --seeds 1 --first 42 --history      the history of one seed
+  benchmaster explore studies/explore-lab.toml            Linux' clients and server in the lab
 
 Exit status: 0 all promises were kept, 1 one was broken.")]
 pub(crate) struct ExploreArgs {

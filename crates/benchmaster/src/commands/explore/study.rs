@@ -43,7 +43,7 @@ pub(super) fn explore(path: &Path, args: &ExploreArgs) -> Result<Exploration> {
     let tried: Mutex<Tried<Trial>> = Mutex::default();
     let seen = Mutex::new(Vec::new());
     seeds(args, args.seeds(SEEDS), |seed| {
-        let trial = Trial::draw(seed, &subject.text, &subject.ground);
+        let trial = Trial::draw(seed, &subject.text_of(seed)?, &subject.ground);
         let Ran { outcome, operations } = subject.run(&trial, &stop)?;
         if args.history {
             locked(&seen).push(subject.show(&trial, outcome.clone(), None));
@@ -129,6 +129,15 @@ impl Subject {
         let ground = Ground { clients, busy, lease: server.lease, disk, faults };
         let guest = Guest::of(plan, &mut |text| output::note(text))?;
         Ok(Self { guest, ground, text: plan.study.text.clone(), name: plan.study.name.clone() })
+    }
+
+    /// The study's text for a seed, from which also comes what its workloads draw.
+    fn text_of(&self, seed: u64) -> Result<String> {
+        // Whole numbers of a study file are signed.
+        let set = vec![format!("study.seed={}", seed & i64::MAX.cast_unsigned())];
+        Ok(plan_of(&parse("the study", &self.text, &ChangeArgs { set, ..ChangeArgs::default() })?)?
+            .study
+            .text)
     }
 
     /// Makes a trial that fails as small as possible, writes it and tries it once more.
