@@ -19,6 +19,7 @@ use crate::commands::results::write_page;
 use crate::failure::{Failure, Result, Status};
 use crate::output;
 
+mod locks;
 mod study;
 
 /// Seeds that are tried unless said otherwise.

@@ -1,5 +1,6 @@
 //! `explore STUDY`: the Linux client and server of a study in the lab, on virtual time, under faults drawn from seeds.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -17,9 +18,11 @@ use benchmaster_record::recording::{NO_FILE, Recording, TraceRecord};
 use benchmaster_record::results::RunRecord;
 use benchmaster_report::pages::{Exploration, ExploredFailure};
 use benchmaster_runner::{FaultLine, FaultLineKind};
-use benchmaster_store::{Store, trace};
+use benchmaster_store::Store;
+use benchmaster_store::trace::{self, TraceFacts};
 use benchmaster_study::plan::Plan;
 
+use super::locks::{exclusive, two_holders};
 use super::{Tried, event, fault, locked, seeds, write};
 use crate::cli::{ChangeArgs, ExploreArgs};
 use crate::commands::run::stop_flag;
@@ -80,6 +83,8 @@ pub(super) fn again(trial: &Trial, file: &Path) -> Result<Exploration> {
 struct Subject {
     guest: Guest,
     ground: Ground,
+    /// Groups whose locks are exclusive, by workload.
+    exclusive: BTreeMap<String, BTreeSet<String>>,
     /// The study's text, as changed by the command line.
     text: String,
     name: String,
@@ -127,8 +132,10 @@ impl Subject {
         };
         let disk = server.file_system != FileSystem::Tmpfs;
         let ground = Ground { clients, busy, lease: server.lease, disk, faults };
+        let exclusive =
+            treatment.workloads.iter().map(|(name, workload)| (name.clone(), exclusive(workload))).collect();
         let guest = Guest::of(plan, &mut |text| output::note(text))?;
-        Ok(Self { guest, ground, text: plan.study.text.clone(), name: plan.study.name.clone() })
+        Ok(Self { guest, ground, exclusive, text: plan.study.text.clone(), name: plan.study.name.clone() })
     }
 
     /// The study's text for a seed, from which also comes what its workloads draw.
@@ -217,8 +224,17 @@ impl Subject {
         let begun = begun.or(told.first().map(|line| line.unix_ns - first_fault(trial))).unwrap_or_default();
         let mut history: Vec<Line> = told.iter().map(|line| line_of(line, begun)).collect();
         let mut operations = 0;
+        let mut locked_twice = None;
         for (recording, path) in run.iter().flat_map(|run| traces(run, &results)) {
-            operations += calls(recording, &path, begun, &mut history)?;
+            let (facts, records) = calls(&path)?;
+            operations += records.len() as u64;
+            let offset =
+                Duration::from_nanos(u64::try_from(recording.started_unix_ns - begun).unwrap_or_default());
+            history.extend(records.iter().map(|record| call(record, &facts, offset)));
+            if let Some(groups) = self.exclusive.get(&recording.workload) {
+                locked_twice = locked_twice
+                    .or(two_holders(&facts, &records, groups).map(|(at, what)| (at + offset, what)));
+            }
         }
         // The sort keeps what happens at the same instant in the order of the file.
         history.sort_by_key(|line| line.at);
@@ -238,7 +254,12 @@ impl Subject {
                 let said = ended.messages.trim();
                 return Err(Failure::fault(format!("seed {}: the study did not run: {said}", trial.seed)));
             }
-            (None, Ok(_), Some(run)) => wrong(run, trial.excuse(self.ground.lease), &warnings, at),
+            (None, Ok(_), Some(run)) => {
+                let excuse = trial.excuse(self.ground.lease);
+                let locked_twice =
+                    locked_twice.filter(|_| excuse.is_none()).map(|(at, what)| Violation { what, at });
+                locked_twice.or_else(|| wrong(run, excuse, &warnings, at))
+            }
         };
         Ok(Ran { outcome: Outcome { history, violation }, operations })
     }
@@ -277,35 +298,36 @@ fn traces<'a>(
         .filter_map(|recording| Some((recording, results.join(run.traces.get(&recording.workload)?))))
 }
 
-/// Adds the calls of a trace to the history; how many there are.
-fn calls(recording: &Recording, path: &Path, begun: i64, history: &mut Vec<Line>) -> Result<u64> {
+/// The calls of a trace, in the order of their starts.
+fn calls(path: &Path) -> Result<(TraceFacts, Vec<TraceRecord>)> {
     let mut records: Vec<TraceRecord> = Vec::new();
     let info = trace::read(path, |batch| records.extend_from_slice(batch))?;
-    let offset = recording.started_unix_ns - begun;
     // Which worker's record comes first in the file is no part of the history.
     records.sort_by_key(|record| (record.start_ns, record.worker, record.series));
-    for record in &records {
-        let worker = info.facts.workers.get(record.worker as usize);
-        let client = worker.map_or(0, |worker| u8::try_from(worker.client).unwrap_or(u8::MAX));
-        let series = info.facts.series.get(usize::from(record.series));
-        let name = series.map_or("call", |series| series.label.as_str());
-        let mut what = format!("worker {}: {name}", worker.map_or(0, |worker| worker.worker));
-        if record.file != NO_FILE {
-            what += &format!(" file {}", record.file);
-        }
-        if record.offset != u64::MAX {
-            what += &format!(" at {}", record.offset);
-        }
-        if record.error != 0 {
-            let reason = std::io::Error::from_raw_os_error(record.error.into());
-            what += &format!(": {reason}");
-        }
-        let ended = record.start_ns + record.latency_ns;
-        what += &format!(", took {:.6} s", record.latency_ns as f64 / 1e9);
-        let at = u64::try_from(offset).unwrap_or_default() + ended;
-        history.push(Line { at: Duration::from_nanos(at), who: Who::Client(client), what });
+    Ok((info.facts, records))
+}
+
+/// A call as a line of the history.
+fn call(record: &TraceRecord, facts: &TraceFacts, offset: Duration) -> Line {
+    let worker = facts.workers.get(record.worker as usize);
+    let client = worker.map_or(0, |worker| u8::try_from(worker.client).unwrap_or(u8::MAX));
+    let series = facts.series.get(usize::from(record.series));
+    let name = series.map_or("call", |series| series.label.as_str());
+    let group = worker.map_or("worker", |worker| worker.group.as_str());
+    let mut what = format!("{group} {}: {name}", worker.map_or(0, |worker| worker.worker));
+    if record.file != NO_FILE {
+        what += &format!(" file {}", record.file);
     }
-    Ok(records.len() as u64)
+    if record.offset != u64::MAX {
+        what += &format!(" at {}", record.offset);
+    }
+    if record.error != 0 {
+        let reason = std::io::Error::from_raw_os_error(record.error.into());
+        what += &format!(": {reason}");
+    }
+    what += &format!(", took {:.6} s", record.latency_ns as f64 / 1e9);
+    let at = offset + Duration::from_nanos(record.start_ns + record.latency_ns);
+    Line { at, who: Who::Client(client), what }
 }
 
 /// What is wrong first with a run.
