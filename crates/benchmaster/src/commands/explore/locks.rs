@@ -31,67 +31,97 @@ pub(super) fn exclusive(workload: &Workload) -> BTreeSet<String> {
     groups.map(|group| group.name.clone()).collect()
 }
 
-/// The first two that held a lock at a time: when, since the start of the measured phase, and who in words. Records are in the order
-/// of their starts.
-pub(super) fn two_holders(
-    facts: &TraceFacts,
-    records: &[TraceRecord],
-    groups: &BTreeSet<String>,
-) -> Option<(Duration, String)> {
-    let mut files: BTreeMap<File, Vec<Held>> = BTreeMap::new();
-    let mut at_work: BTreeMap<(File, u32), u64> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.error == 0) {
-        let series = facts.series.get(usize::from(record.series));
-        let Some(series) = series.filter(|series| groups.contains(&series.group)) else { continue };
-        let client = facts.workers.get(record.worker as usize).map(|worker| worker.client);
-        let fileset = facts.filesets.values().nth(record.fileset.into());
-        let is_private = fileset.is_some_and(|fileset| fileset.sharing == Sharing::Private);
-        let file = (record.fileset, record.file, client.filter(|_| is_private));
-        match series.operation {
-            OperationKind::Lock => {
-                at_work.entry((file, record.worker)).or_insert(record.start_ns + record.latency_ns);
-            }
-            OperationKind::Unlock | OperationKind::Close => {
-                if let Some(from) = at_work.remove(&(file, record.worker)) {
-                    let held = Held { worker: record.worker, from, to: record.start_ns };
-                    files.entry(file).or_default().push(held);
-                }
-            }
-            _ => {}
-        }
-    }
-    let overlap = |(file, held): (File, Vec<Held>)| Some((file, overlap(held)?));
-    let (file, (first, second)) =
-        files.into_iter().filter_map(overlap).min_by_key(|(_, (_, second))| second.from)?;
-    let name = |held: Held| {
-        let worker = facts.workers.get(held.worker as usize);
-        worker
-            .map_or_else(String::new, |worker| format!("client {}, worker {}", worker.client, worker.worker))
-    };
-    let what = format!(
-        "a lock of file {} had two holders: {} from {:.6} s to {:.6} s, and {} from {:.6} s",
-        file.1,
-        name(first),
-        seconds(first.from),
-        seconds(first.to),
-        name(second),
-        seconds(second.from)
-    );
-    Some((Duration::from_nanos(second.from), what))
+/// Who held locks of a workload's groups, by file. Records are in the order of their starts.
+pub(super) struct Holders<'a> {
+    facts: &'a TraceFacts,
+    records: Vec<(File, OperationKind, &'a TraceRecord)>,
+    held: BTreeMap<File, Vec<Held>>,
 }
 
-/// The first two of different workers that overlap.
-fn overlap(mut held: Vec<Held>) -> Option<(Held, Held)> {
-    held.sort_by_key(|held| (held.from, held.worker));
-    let mut last: Option<Held> = None;
-    for next in held {
-        match last {
-            Some(last) if next.from < last.to && next.worker != last.worker => return Some((last, next)),
-            Some(earlier) if earlier.to >= next.to => {}
-            _ => last = Some(next),
+impl<'a> Holders<'a> {
+    pub(super) fn of(facts: &'a TraceFacts, records: &'a [TraceRecord], groups: &BTreeSet<String>) -> Self {
+        let mut holders = Self { facts, records: Vec::new(), held: BTreeMap::new() };
+        let mut at_work: BTreeMap<(File, u32), u64> = BTreeMap::new();
+        for record in records {
+            let series = facts.series.get(usize::from(record.series));
+            let Some(series) = series.filter(|series| groups.contains(&series.group)) else { continue };
+            let client = facts.workers.get(record.worker as usize).map(|worker| worker.client);
+            let fileset = facts.filesets.values().nth(record.fileset.into());
+            let is_private = fileset.is_some_and(|fileset| fileset.sharing == Sharing::Private);
+            let file = (record.fileset, record.file, client.filter(|_| is_private));
+            holders.records.push((file, series.operation, record));
+            let place = (file, record.worker);
+            match series.operation {
+                OperationKind::Unlock | OperationKind::Close => {
+                    if let Some(from) = at_work.remove(&place) {
+                        let held = Held { worker: record.worker, from, to: record.start_ns };
+                        holders.held.entry(file).or_default().push(held);
+                    }
+                }
+                // Its holder was told that something is wrong, which may be that.
+                _ if record.error != 0 => drop(at_work.remove(&place)),
+                OperationKind::Lock => drop(at_work.insert(place, record.start_ns + record.latency_ns)),
+                _ => {}
+            }
         }
+        holders.held.values_mut().for_each(|held| held.sort_by_key(|held| (held.from, held.worker)));
+        holders
     }
-    None
+
+    /// All who held a lock when another was given it.
+    fn overlaps(&self) -> impl Iterator<Item = (File, Held, Held)> {
+        self.held.iter().flat_map(|(file, held)| {
+            let pairs = held.iter().enumerate().flat_map(|(number, first)| {
+                let behind = held[number + 1..].iter().take_while(|second| second.from < first.to);
+                behind.filter(|second| second.worker != first.worker).map(|second| (*first, *second))
+            });
+            pairs.map(|(first, second)| (*file, first, second))
+        })
+    }
+
+    /// The first two that held a lock at a time: when, since the start of the measured phase, and who in words.
+    pub(super) fn two_at_a_time(&self) -> Option<(Duration, String)> {
+        let (file, first, second) = self.overlaps().min_by_key(|(_, _, second)| second.from)?;
+        Some((Duration::from_nanos(second.from), self.told(file, first, second)))
+    }
+
+    /// The first who wrote and flushed, after another was given its lock: it must get an error.
+    pub(super) fn written_after_loss(&self) -> Option<(Duration, String)> {
+        let written = |(file, first, second): (File, Held, Held)| {
+            let own = |(place, _, record): &&(File, OperationKind, &TraceRecord)| {
+                *place == file && record.worker == first.worker && record.error == 0
+            };
+            let end = |record: &TraceRecord| record.start_ns + record.latency_ns;
+            let mut own = self.records.iter().filter(own).filter(|(.., record)| end(record) <= first.to);
+            let is_write = |kind: OperationKind| kind == OperationKind::Write;
+            own.find(|(_, kind, record)| is_write(*kind) && record.start_ns >= second.from)?;
+            let (.., flushed) = own.find(|(_, kind, _)| *kind == OperationKind::Fsync)?;
+            Some((
+                end(flushed),
+                format!("{}, after which the first wrote and flushed", self.told(file, first, second)),
+            ))
+        };
+        let (at, what) = self.overlaps().filter_map(written).min()?;
+        Some((Duration::from_nanos(at), what))
+    }
+
+    fn told(&self, file: File, first: Held, second: Held) -> String {
+        let name = |held: Held| {
+            let worker = self.facts.workers.get(held.worker as usize);
+            worker.map_or_else(String::new, |worker| {
+                format!("client {}, worker {}", worker.client, worker.worker)
+            })
+        };
+        format!(
+            "a lock of file {} had two holders: {} from {:.6} s to {:.6} s, and {} from {:.6} s",
+            file.1,
+            name(first),
+            seconds(first.from),
+            seconds(first.to),
+            name(second),
+            seconds(second.from)
+        )
+    }
 }
 
 fn seconds(nanos: u64) -> f64 {
@@ -115,7 +145,9 @@ mod tests {
             serde_json::from_value(serde_json::json!({ "files": 1, "size": 4096, "sharing": sharing }))
                 .unwrap();
         TraceFacts {
-            series: vec![key(OperationKind::Lock), key(OperationKind::Unlock)],
+            series: [OperationKind::Lock, OperationKind::Unlock, OperationKind::Write, OperationKind::Fsync]
+                .map(key)
+                .into(),
             workers: vec![worker(0), worker(1)],
             filesets: BTreeMap::from([("data".to_owned(), fileset)]),
             ..TraceFacts::default()
@@ -128,7 +160,7 @@ mod tests {
     }
 
     fn found(sharing: Sharing, records: &[TraceRecord]) -> Option<(Duration, String)> {
-        two_holders(&facts(sharing), records, &BTreeSet::from(["lockers".to_owned()]))
+        Holders::of(&facts(sharing), records, &BTreeSet::from(["lockers".to_owned()])).two_at_a_time()
     }
 
     #[test]
@@ -149,11 +181,27 @@ mod tests {
 
     #[test]
     fn one_who_holds_long_is_compared_with_all() {
-        let held = |worker, from, to| Held { worker, from, to };
-        assert_eq!(
-            overlap(vec![held(0, 0, 100), held(0, 10, 20), held(1, 50, 60)]),
-            Some((held(0, 0, 100), held(1, 50, 60)))
-        );
-        assert_eq!(overlap(vec![held(0, 0, 10), held(1, 10, 20), held(0, 20, 30)]), None);
+        // Worker 0 holds it from 10 to 100; meanwhile it is locked and unlocked by worker 1, later.
+        let records = [call(0, 0, 0, 10), call(1, 0, 50, 5), call(1, 1, 60, 1), call(0, 1, 100, 1)];
+        assert_eq!(found(Sharing::Shared, &records).unwrap().0, Duration::from_nanos(55));
+    }
+
+    #[test]
+    fn who_lost_a_lock_must_not_write() {
+        let groups = BTreeSet::from(["lockers".to_owned()]);
+        let facts = facts(Sharing::Shared);
+        let lost = |calls: &[TraceRecord]| {
+            let mut records =
+                vec![call(0, 0, 0, 10), call(1, 0, 50, 5), call(1, 1, 60, 1), call(0, 1, 200, 1)];
+            records.extend_from_slice(calls);
+            records.sort_by_key(|record| record.start_ns);
+            Holders::of(&facts, &records, &groups).written_after_loss()
+        };
+        assert_eq!(lost(&[]), None);
+        assert_eq!(lost(&[call(0, 2, 20, 1), call(0, 3, 70, 9)]), None, "written before");
+        let (at, what) = lost(&[call(0, 2, 70, 1), call(0, 3, 80, 9)]).unwrap();
+        assert!(at == Duration::from_nanos(89) && what.ends_with("the first wrote and flushed"), "{what}");
+        let told = TraceRecord { error: 5, ..call(0, 3, 80, 9) };
+        assert_eq!(lost(&[call(0, 2, 70, 1), told]), None, "it got an error");
     }
 }

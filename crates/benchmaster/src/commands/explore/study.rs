@@ -22,7 +22,7 @@ use benchmaster_store::Store;
 use benchmaster_store::trace::{self, TraceFacts};
 use benchmaster_study::plan::Plan;
 
-use super::locks::{exclusive, two_holders};
+use super::locks::{Holders, exclusive};
 use super::{Tried, event, fault, locked, seeds, write};
 use crate::cli::{ChangeArgs, ExploreArgs};
 use crate::commands::run::stop_flag;
@@ -224,6 +224,7 @@ impl Subject {
         let begun = begun.or(told.first().map(|line| line.unix_ns - first_fault(trial))).unwrap_or_default();
         let mut history: Vec<Line> = told.iter().map(|line| line_of(line, begun)).collect();
         let mut operations = 0;
+        let excuse = trial.excuse(self.ground.lease);
         let mut locked_twice = None;
         for (recording, path) in run.iter().flat_map(|run| traces(run, &results)) {
             let (facts, records) = calls(&path)?;
@@ -232,8 +233,13 @@ impl Subject {
                 Duration::from_nanos(u64::try_from(recording.started_unix_ns - begun).unwrap_or_default());
             history.extend(records.iter().map(|record| call(record, &facts, offset)));
             if let Some(groups) = self.exclusive.get(&recording.workload) {
-                locked_twice = locked_twice
-                    .or(two_holders(&facts, &records, groups).map(|(at, what)| (at + offset, what)));
+                let holders = Holders::of(&facts, &records, groups);
+                // Where a lease ran out another may be given the lock, and who had it learns that when it writes.
+                let wrong = match excuse {
+                    None => holders.two_at_a_time(),
+                    Some(_) => holders.written_after_loss(),
+                };
+                locked_twice = locked_twice.or(wrong.map(|(at, what)| Violation { what, at: at + offset }));
             }
         }
         // The sort keeps what happens at the same instant in the order of the file.
@@ -254,12 +260,7 @@ impl Subject {
                 let said = ended.messages.trim();
                 return Err(Failure::fault(format!("seed {}: the study did not run: {said}", trial.seed)));
             }
-            (None, Ok(_), Some(run)) => {
-                let excuse = trial.excuse(self.ground.lease);
-                let locked_twice =
-                    locked_twice.filter(|_| excuse.is_none()).map(|(at, what)| Violation { what, at });
-                locked_twice.or_else(|| wrong(run, excuse, &warnings, at))
-            }
+            (None, Ok(_), Some(run)) => locked_twice.or_else(|| wrong(run, excuse, &warnings, at)),
         };
         Ok(Ran { outcome: Outcome { history, violation }, operations })
     }
@@ -355,11 +356,12 @@ fn wrong(run: &RunRecord, excuse: Option<&str>, warnings: &[String], at: Duratio
             }
             return violation(what);
         }
-        if let Some(corruption) = &recording.corruption {
-            return violation(format!("wrong data: {corruption}"));
-        }
     }
     if excuse.is_none() {
+        // After an error of `fsync` the file may have what it had before.
+        if let Some(corruption) = run.recordings.iter().find_map(|recording| recording.corruption.as_ref()) {
+            return violation(format!("wrong data: {corruption}"));
+        }
         if let Some(failure) = &run.failure {
             return violation(format!("the run failed, for which no fault is an excuse: {failure}"));
         }
