@@ -29,8 +29,11 @@ pub const VARIABLE: &str = "BENCHMASTER_VIRTUAL_TIME";
 /// How long a study on virtual time may take on the host's clock, unless said otherwise.
 pub const LIMIT: Duration = Duration::from_secs(600);
 
-/// How the files of the server's disk begin, below the share; behind it is which life of the disk it is, from 0.
-pub const DISK: &str = "disk.";
+/// The host's file with the server's disk, below the share.
+pub const DISK: &str = "disk";
+/// How often that disk can begin: once, and again after each cut of its power. Each time it is somewhere else in the file, which
+/// has room for one more.
+pub const LIVES: u32 = 7;
 
 /// Switches the guest off at once, with everything that is done in it.
 pub fn end() {

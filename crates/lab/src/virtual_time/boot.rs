@@ -118,8 +118,9 @@ pub fn boot(boot: &Boot<'_>) -> Result<Ended, BootError> {
     let text = serde_json::to_vec(boot.job).map_err(|error| at(&job)(error.into()))?;
     fs::write(&job, text).map_err(at(&job))?;
     if let Some(size) = boot.job.disk {
-        let disk = file(&format!("{}0", super::DISK));
-        fs::File::create(&disk).and_then(|file| file.set_len(size)).map_err(at(&disk))?;
+        let disk = file(super::DISK);
+        let length = size.saturating_mul(u64::from(super::LIVES) + 1);
+        fs::File::create(&disk).and_then(|file| file.set_len(length)).map_err(at(&disk))?;
     }
     let console = file("console.log");
     let mut machine = MachineSpec {
