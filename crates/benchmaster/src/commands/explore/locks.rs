@@ -85,7 +85,8 @@ impl<'a> Holders<'a> {
         Some((Duration::from_nanos(second.from), self.told(file, first, second)))
     }
 
-    /// The first who wrote and flushed, after another was given its lock: it must get an error.
+    /// The first whose write ended and was flushed after another was given its lock: it must get an error. A write that only fills a
+    /// cache ends at once; the flush of an earlier one could be the rest of it.
     pub(super) fn written_after_loss(&self) -> Option<(Duration, String)> {
         let written = |(file, first, second): (File, Held, Held)| {
             let own = |(place, _, record): &&(File, OperationKind, &TraceRecord)| {
@@ -94,7 +95,7 @@ impl<'a> Holders<'a> {
             let end = |record: &TraceRecord| record.start_ns + record.latency_ns;
             let mut own = self.records.iter().filter(own).filter(|(.., record)| end(record) <= first.to);
             let is_write = |kind: OperationKind| kind == OperationKind::Write;
-            own.find(|(_, kind, record)| is_write(*kind) && record.start_ns >= second.from)?;
+            own.find(|(_, kind, record)| is_write(*kind) && end(record) > second.from)?;
             let (.., flushed) = own.find(|(_, kind, _)| *kind == OperationKind::Fsync)?;
             Some((
                 end(flushed),
