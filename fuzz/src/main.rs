@@ -23,6 +23,13 @@ fn main() -> io::Result<ExitCode> {
     let targets = TARGETS.iter().chain(dispatch).chain(telemetry::PARSERS).chain(files::FILES);
     let each = total.div_ceil(targets.clone().count() as u64);
     let mut failed = false;
+    // The reader of traces catches those of the library.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if panic.location().is_none_or(|place| !place.file().contains("/parquet-")) {
+            report(panic);
+        }
+    }));
     for (name, target) in targets {
         let is_one_of = |targets: &[Target]| targets.iter().any(|(target, _)| target == name);
         let folders = if is_one_of(telemetry::PARSERS) {
