@@ -11,7 +11,6 @@ use benchmaster_explore::scenario::{Fault, Space};
 use benchmaster_explore::shrink::shrink;
 use benchmaster_explore::{Outcome, Scenario, Violation, run};
 use benchmaster_report::pages::{self, Exploration, ExploredEvent, ExploredFailure, ExploredPlace};
-
 use serde::Serialize;
 
 use crate::cli::ExploreArgs;

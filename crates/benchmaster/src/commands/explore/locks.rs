@@ -82,7 +82,7 @@ impl<'a> Holders<'a> {
     /// The first two that held a lock at a time: when, since the start of the measured phase, and who in words.
     pub(super) fn two_at_a_time(&self) -> Option<(Duration, String)> {
         let (file, first, second) = self.overlaps().min_by_key(|(_, _, second)| second.from)?;
-        Some((Duration::from_nanos(second.from), self.told(file, first, second)))
+        Some((Duration::from_nanos(second.from), self.describe(file, first, second)))
     }
 
     /// The first whose write ended and was flushed after another was given its lock: it must get an error. A write that only fills a
@@ -99,14 +99,14 @@ impl<'a> Holders<'a> {
             let (.., flushed) = own.find(|(_, kind, _)| *kind == OperationKind::Fsync)?;
             Some((
                 end(flushed),
-                format!("{}, after which the first wrote and flushed", self.told(file, first, second)),
+                format!("{}, after which the first wrote and flushed", self.describe(file, first, second)),
             ))
         };
         let (at, what) = self.overlaps().filter_map(written).min()?;
         Some((Duration::from_nanos(at), what))
     }
 
-    fn told(&self, file: File, first: Held, second: Held) -> String {
+    fn describe(&self, file: File, first: Held, second: Held) -> String {
         let name = |held: Held| {
             let worker = self.facts.workers.get(held.worker as usize);
             worker.map_or_else(String::new, |worker| {
