@@ -223,6 +223,7 @@ fn handshakes(files: &Path, rounds: usize) {
     };
     let options = |tls: Option<ClientTls>| RpcOptions {
         address: nfs.address(),
+        others: Vec::new(),
         transport: Transport::Tcp,
         nagle: false,
         connections: 1,

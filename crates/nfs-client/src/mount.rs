@@ -118,7 +118,7 @@ impl Mount {
         identity: &str,
         gss: Option<ClientGss>,
     ) -> Result<Self, MountError> {
-        let addresses = resolve(options)?;
+        let addresses = resolve(options, &options.host)?;
         let tls = options.tls().map_err(|error| MountError::tls(options, error))?;
         let counters = Rc::new(Counters::new());
         let protection = Protection { tls, gss };
@@ -194,9 +194,9 @@ impl Mount {
 }
 
 /// Addresses of the server, in the order in which to try them.
-fn resolve(options: &MountOptions) -> Result<Vec<SocketAddr>, MountError> {
-    let fail = |error| MountError::Resolve { host: options.host.clone(), error };
-    let addresses: Vec<_> = (&*options.host, options.nfs_port()).to_socket_addrs().map_err(fail)?.collect();
+fn resolve(options: &MountOptions, host: &str) -> Result<Vec<SocketAddr>, MountError> {
+    let fail = |error| MountError::Resolve { host: host.to_owned(), error };
+    let addresses: Vec<_> = (host, options.nfs_port()).to_socket_addrs().map_err(fail)?.collect();
     if addresses.is_empty() {
         Err(fail(std::io::Error::other("the name has no address")))
     } else {

@@ -130,7 +130,9 @@ pub struct MountOptions {
     pub export: Vec<u8>,
     /// NFS version to mount with.
     pub version: Version,
-    /// Number of TCP connections.
+    /// More addresses of the server, by name or number, used beside [`Self::host`] in one session (4.1 and later).
+    pub addresses: Vec<String>,
+    /// Number of TCP connections to each address.
     pub connections: u32,
     /// Session slots to ask for (4.1 and later); the server may grant fewer.
     pub slots: u32,
@@ -200,6 +202,7 @@ impl MountOptions {
             mount_port: None,
             export: export.into(),
             version: Version::V41,
+            addresses: Vec::new(),
             connections: 1,
             slots: 64,
             read_size: DEFAULT_IO,
@@ -327,6 +330,15 @@ impl MountOptions {
         }
         if self.nagle && self.transport == Transport::Udp {
             return conflict("nagle", &"on", "proto=udp".into(), "it is an algorithm of TCP");
+        }
+        if !self.addresses.is_empty() && !self.version.has_sessions() {
+            let other = format!("version={}", self.version);
+            return conflict(
+                "addresses",
+                &fields::addresses(self),
+                other,
+                "only sessions of version 4.1 and later have several addresses",
+            );
         }
         self.check_security()?;
         if self.delegations == Some(true) && !self.version.has_state() {

@@ -88,6 +88,7 @@ impl Site {
         let gids = &wanted.gids;
         let mut options = RpcOptions {
             address: SocketAddr::new(ip, wanted.port.unwrap_or(NFS_PORT)),
+            others: Vec::new(),
             transport: wanted.transport,
             nagle: wanted.nagle,
             connections: wanted.connections,

@@ -115,11 +115,13 @@ pub enum Transport {
 pub struct RpcOptions {
     /// Address on which it listens.
     pub address: SocketAddr,
+    /// More addresses of the same server: connections go to all addresses in turn, from `address` on.
+    pub others: Vec<SocketAddr>,
     /// Transport protocol.
     pub transport: Transport,
     /// Whether TCP holds small segments back until earlier ones are acknowledged (Nagle's algorithm).
     pub nagle: bool,
-    /// Connections; calls take them in turn.
+    /// Connections to each address; calls take them in turn.
     pub connections: u32,
     /// How long a reply is waited for before the request is sent again.
     pub timeout: Duration,
@@ -175,6 +177,16 @@ impl History {
     /// Whether its connection broke while a reply was waited for.
     pub fn reconnected(&self) -> bool {
         self.reconnected.get()
+    }
+}
+
+impl RpcOptions {
+    /// The address that the connection with this number goes to.
+    pub(crate) fn address_of(&self, connection: usize) -> SocketAddr {
+        match connection % (1 + self.others.len()) {
+            0 => self.address,
+            other => self.others[other - 1],
+        }
     }
 }
 
@@ -335,7 +347,7 @@ impl Rpc {
         let inner = Rc::new_cyclic(|rpc| Inner {
             reactor: reactor.clone(),
             counters: counters.clone(),
-            connections: (0..options.connections.max(1) as usize)
+            connections: (0..options.connections.max(1) as usize * (1 + options.others.len()))
                 .map(|number| Connection::new(number, reactor, counters, &options, rpc))
                 .collect(),
             patience: options.timeout * (options.retransmissions + 1),
@@ -363,6 +375,26 @@ impl Rpc {
     /// Options with which it was connected.
     pub fn options(&self) -> &RpcOptions {
         &self.0.options
+    }
+
+    /// The address that a connection goes to.
+    pub(crate) fn address(&self, connection: usize) -> SocketAddr {
+        self.0.options.address_of(connection)
+    }
+
+    /// Whether a connection is up.
+    pub(crate) fn is_up(&self, connection: usize) -> bool {
+        self.0.connections.get(connection).is_some_and(|connection| connection.is_up())
+    }
+
+    /// Waits for the first attempt to make a connection.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub(crate) async fn reached(&self, connection: usize) -> io::Result<()> {
+        let Some(connection) = self.0.connections.get(connection) else { return Ok(()) };
+        let deadline = self.0.reactor.now() + self.0.options.timeout.max(LEAST_TO_CONNECT);
+        if connection.tried(deadline).await { Ok(()) } else { Err(connection.last_error()) }
     }
 
     /// Number of connections, whether up or down.

@@ -45,6 +45,7 @@ mod recover;
 mod request;
 mod slots;
 mod state;
+mod trunk;
 
 pub use self::delegation::{Delegation, DelegationKind, RecallHook};
 pub(crate) use self::delegation::{Surrender, SurrenderHook};
@@ -54,6 +55,7 @@ use self::delegation::Delegations;
 use self::recover::Recovery;
 use self::slots::Slots;
 use self::state::{Files, Owners};
+use self::trunk::ServerIdentity;
 
 /// Room in a message for everything but the data of a READ or WRITE.
 pub(crate) const ROOM: u32 = 4096;
@@ -65,11 +67,14 @@ const LARGEST_IO: u32 = 4 << 20;
 pub struct Connect {
     /// Where the server listens (port 2049 as a rule).
     pub address: SocketAddr,
+    /// More addresses of the same server, whose connections belong to the same session (session trunking, RFC 8881
+    /// §2.10.5). Minor version 1 and later.
+    pub others: Vec<SocketAddr>,
     /// Path of the export; looked up from the root, name by name.
     pub export: Vec<u8>,
     /// Minor version: 0, 1 or 2.
     pub minor: u32,
-    /// Number of TCP connections.
+    /// Number of TCP connections to each address.
     pub nconnect: u32,
     /// Whether TCP holds small segments back until earlier ones are acknowledged (Nagle's algorithm).
     pub nagle: bool,
@@ -110,6 +115,7 @@ impl Connect {
     pub fn new(address: SocketAddr, export: &str, minor: u32, identity: &str, verifier: [u8; 8]) -> Self {
         Self {
             address,
+            others: Vec::new(),
             export: export.as_bytes().to_vec(),
             minor,
             nconnect: 1,
@@ -146,6 +152,8 @@ pub(crate) struct Inner {
     turn: Cell<usize>,
     slots: Slots,
     client: Cell<u64>,
+    /// Who the server says that it is (4.1 and later).
+    server: RefCell<ServerIdentity>,
     root: Cell<Handle>,
     limits: Cell<Limits>,
     /// Attributes that an exclusive create may set.
@@ -197,6 +205,16 @@ pub enum ConnectError {
     /// The callback service of version 4.0 cannot listen.
     #[error("cannot listen for callbacks: {0}")]
     Callbacks(io::Error),
+    /// An address that was given for the server is not one.
+    #[error("{address} cannot be used beside {beside}: {reason}")]
+    Trunk {
+        /// The address.
+        address: SocketAddr,
+        /// The server's first address.
+        beside: SocketAddr,
+        /// What is in the way.
+        reason: NfsError,
+    },
     /// The server does not take us for a client.
     #[error("the server did not grant a session or client id: {0}")]
     Client(NfsError),
@@ -226,6 +244,7 @@ impl Client {
         let largest = if options.rsize == 0 { LARGEST_IO } else { options.rsize };
         let rpc = RpcOptions {
             address: options.address,
+            others: options.others.clone(),
             transport: Transport::Tcp,
             nagle: options.nagle,
             connections: options.nconnect,
@@ -250,6 +269,7 @@ impl Client {
             turn: Cell::new(0),
             slots: Slots::default(),
             client: Cell::new(0),
+            server: RefCell::default(),
             root: Cell::new(Handle::default()),
             limits: Cell::new(limits),
             exclusive: Cell::new(Bitmap4::EMPTY),

@@ -135,6 +135,8 @@ mutants! {
     NotificationsUnasked = "server, v4.1: delegations of directories have notifications that were not asked for",
     ExistRecalls = "server, v4.1: a name that is taken recalls the delegation of its directory",
     SlotsNotRecalled = "server, v4.1: fewer slots are to be used, and clients are not called for it",
+    OwnerOfAddress = "server, v4.1: each address is another server owner",
+    SessionOfAddress = "server, v4.1: a session cannot be used over another address",
     AclUnchecked = "server, v4: access control lists are kept and do not count",
     LastEntryDecides = "server, v4: of an access control list the last entry decides",
     ModeLeavesAcl = "server, v4: a new mode leaves the access control list as it is",

@@ -20,6 +20,9 @@ use crate::wal::Durability;
 pub struct ServerConfig {
     /// Where to listen (TCP for all versions, UDP for v2 and v3); port 0 takes a free one.
     pub listen: SocketAddr,
+    /// More addresses to listen on, for clients that use several at once (session trunking, RFC 8881 §2.10.5); port 0 takes
+    /// that of `listen`.
+    pub also_listen: Vec<SocketAddr>,
     /// Where to answer as portmapper, if at all.
     pub portmap: Option<SocketAddr>,
     /// The exports; at least one.
@@ -145,6 +148,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 2049)),
+            also_listen: Vec::new(),
             portmap: None,
             exports: vec![ExportConfig { path: "/export".into(), ..ExportConfig::default() }],
             threads: std::thread::available_parallelism().map_or(1, Into::into),

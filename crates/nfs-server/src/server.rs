@@ -32,7 +32,7 @@ use crate::wal::{self, Durability, Wal};
 pub struct Server {
     lives: Arc<Lives>,
     mailboxes: Vec<Arc<Mailbox>>,
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     portmap: Option<SocketAddr>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -71,8 +71,10 @@ impl Server {
         if let Err(error) = setrlimit(Resource::Nofile, files) {
             log::debug!("limit of open files: {error}");
         }
-        let (listener, socket) = bind(config.listen)?;
-        let address = listener.local_addr()?;
+        let places = bind_all(config.listen, &config.also_listen)?;
+        let addresses: Vec<SocketAddr> =
+            places.iter().map(|(listener, _)| listener.local_addr()).collect::<io::Result<_>>()?;
+        let address = addresses.first().copied().unwrap_or(config.listen);
         let portmap = config.portmap.map(bind).transpose()?;
         let portmap_address = portmap.as_ref().map(|(listener, _)| listener.local_addr()).transpose()?;
         if config.durability != Durability::None && config.state.is_none() {
@@ -94,9 +96,8 @@ impl Server {
         shared.tls = tls;
         let shared = Arc::new(shared);
 
-        let mut listeners = vec![Listener::new(listener, mailboxes.clone())?];
-        let mut sockets = vec![Datagrams::new(socket)?];
-        if let Some((listener, socket)) = portmap {
+        let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
+        for (listener, socket) in places.into_iter().chain(portmap) {
             listeners.push(Listener::new(listener, mailboxes.clone())?);
             sockets.push(Datagrams::new(socket)?);
         }
@@ -130,12 +131,17 @@ impl Server {
         threads.push(spawn(&lives, "nfs-callbacks".into(), |Present { shared, .. }| {
             shared.callbacks.run(&shared.state, shared.instance, |effects| shared.apply(effects))
         })?);
-        Ok(Self { lives, mailboxes, address, portmap: portmap_address, threads: Mutex::new(threads) })
+        Ok(Self { lives, mailboxes, addresses, portmap: portmap_address, threads: Mutex::new(threads) })
     }
 
-    /// Address on which it listens.
+    /// Address on which it listens, the first of all.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses[0]
+    }
+
+    /// All addresses on which it listens, in the order of the configuration.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// Where it answers as portmapper.
@@ -249,10 +255,26 @@ impl Drop for Server {
     }
 }
 
+/// How often another free port is tried when it cannot be had everywhere.
+const ATTEMPTS: usize = 16;
+
+/// Sockets at the first address and at all others, which take the port of the first where theirs is 0.
+fn bind_all(first: SocketAddr, others: &[SocketAddr]) -> Result<Vec<(TcpListener, UdpSocket)>, ServerError> {
+    let at_once = || {
+        let mut bound = vec![bind(first)?];
+        let port = bound[0].0.local_addr()?.port();
+        for other in others {
+            let port = if other.port() == 0 { port } else { other.port() };
+            bound.push(bind(SocketAddr::new(other.ip(), port))?);
+        }
+        Ok(bound)
+    };
+    let again = if first.port() == 0 && !others.is_empty() { ATTEMPTS } else { 0 };
+    (0..again).find_map(|_| at_once().ok()).map_or_else(at_once, Ok)
+}
+
 /// TCP and UDP on the same port.
 fn bind(address: SocketAddr) -> Result<(TcpListener, UdpSocket), ServerError> {
-    /// How often another free port is tried when UDP does not get the one that TCP got.
-    const ATTEMPTS: usize = 16;
     let failed = |protocol, address| move |source| ServerError::Listen { protocol, address, source };
     let mut attempt = 0;
     loop {

@@ -50,6 +50,8 @@ pub(super) struct Reached {
 #[derive(Debug)]
 struct Embedded {
     settings: ServerSettings,
+    /// Where it listens besides its first address.
+    also_listens: Vec<SocketAddr>,
     /// What protects its connections, and the certificates made for it.
     security: (Protection, Option<Certificates>),
     /// Whether it can lose what is not stable.
@@ -64,6 +66,7 @@ impl Embedded {
     /// Whether it is the one that a treatment wants.
     fn is_for(&self, settings: &Settings, export: &str, network: Option<usize>) -> bool {
         let same = self.settings == settings.server && self.volatile == settings.cuts_power();
+        let same = same && settings.target.also_listens() == Ok(self.also_listens.clone());
         same && self.security.0 == protection(settings) && self.export == export && self.network == network
     }
 }
@@ -180,10 +183,19 @@ impl Services {
                     }
                     None => Server::start(config)?,
                 };
+                let also_listens = also_listens(settings)?;
                 let (settings, volatile) = (settings.server.clone(), settings.cuts_power());
                 let server = Arc::new(server);
                 let security = (protection, certificates);
-                self.servers.push(Embedded { settings, security, volatile, export, network, server });
+                self.servers.push(Embedded {
+                    settings,
+                    also_listens,
+                    security,
+                    volatile,
+                    export,
+                    network,
+                    server,
+                });
                 self.servers.len() - 1
             }
         };
@@ -215,6 +227,7 @@ impl Services {
         let (volatile, server) = (settings.cuts_power(), Arc::new(server));
         self.lab = Some(Embedded {
             settings: settings.server.clone(),
+            also_listens: Vec::new(),
             security: ((Security::None, Flavor::Sys), None),
             volatile,
             export,
@@ -317,8 +330,17 @@ fn config(settings: &Settings, export: &str) -> Result<ServerConfig, RunError> {
     let config = settings.server.config(export);
     let config =
         config.map_err(|(key, problem, _)| RunError::Target { target: format!("server.{key}"), problem })?;
+    let also_listen = also_listens(settings)?;
     // It costs copies of data that are not stable.
-    Ok(ServerConfig { volatile: settings.cuts_power(), ..config })
+    Ok(ServerConfig { volatile: settings.cuts_power(), also_listen, ..config })
+}
+
+/// The addresses on which the embedded server of a treatment listens besides the first.
+fn also_listens(settings: &Settings) -> Result<Vec<SocketAddr>, RunError> {
+    settings.target.also_listens().map_err(|mistake| RunError::Target {
+        target: format!("target.{}", mistake.key),
+        problem: mistake.problem,
+    })
 }
 
 /// What protects connections, and what protects calls.

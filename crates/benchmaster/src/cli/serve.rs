@@ -48,9 +48,10 @@ Rules of --inject: OPERATION ACTION... [CONDITION...]
   CONDITION   p=NUMBER (probability), client=N (in order of arrival, from 1), count=N (no more than N times),
               every=TIME (with `* disconnect`: closes all connections so often)")]
 pub(crate) struct ServeArgs {
-    /// Address to listen on: ADDRESS, PORT or ADDRESS:PORT; port 0 takes a free one
+    /// Address to listen on: ADDRESS, PORT or ADDRESS:PORT; port 0 takes a free one, and with several addresses the same
+    /// (repeatable: clients of NFS v4.1 and later can use all addresses in one session)
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2049", value_parser = listen_address)]
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: Vec<SocketAddr>,
     /// Allow an address that other hosts can reach; users are believed whatever they say they are
     #[arg(long)]
     pub(crate) allow_remote: bool,

@@ -116,18 +116,20 @@ fn target(text: &str, args: &CheckArgs) -> Result<(Target, Option<NfsVersion>)> 
         let fix = "remove `xprtsec`, `sec` and `security` from the URL";
         return Err(Failure::wrong(format!("checks are calls in the clear with AUTH_SYS; {fix}")));
     }
-    let place = (options.host.as_str(), options.nfs_port());
-    let address: Option<SocketAddr> = place
-        .to_socket_addrs()
-        .map_err(|error| Failure::wrong(format!("the server `{}` has no address: {error}", options.host)))?
-        .next();
-    let nfs =
-        address.ok_or_else(|| Failure::wrong(format!("the server `{}` has no address", options.host)))?;
+    let address = |host: &str| {
+        let found = (host, options.nfs_port()).to_socket_addrs();
+        let mut found =
+            found.map_err(|error| Failure::wrong(format!("the server `{host}` has no address: {error}")))?;
+        found.next().ok_or_else(|| Failure::wrong(format!("the server `{host}` has no address")))
+    };
+    let nfs: SocketAddr = address(&options.host)?;
+    let others = options.addresses.iter().map(|host| address(host)).collect::<Result<_>>()?;
     let query = text.split_once('?').map_or("", |(_, query)| query);
     let says = query.split(['&', ',']).any(|option| option.starts_with("version="));
     let version = says.then_some(options.version);
     let target = Target {
         nfs,
+        others,
         mount_port: options.mount_port,
         export: options.export.clone(),
         user: User { uid: options.uid, gid: options.gid },

@@ -35,7 +35,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Status> {
         Some(path) => Some(StatsSocket::open(path, &server)?),
         None => None,
     };
-    output::note(&format!("serving {} on {}", exports.join(", "), server.address()));
+    let addresses: Vec<_> = server.addresses().iter().map(SocketAddr::to_string).collect();
+    output::note(&format!("serving {} on {}", exports.join(", "), addresses.join(", ")));
     if let Some(portmap) = server.portmap_address() {
         output::note(&format!("portmapper on {portmap}"));
     }
@@ -56,8 +57,11 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Status> {
 fn config(args: &ServeArgs) -> Result<ServerConfig> {
     let flavors = args.export.iter().map(|export| export.security.unwrap_or(args.sec));
     let flavors = flavors.fold(Flavors::EMPTY, Flavors::or);
-    let portmap = args.portmap.map(|given| given.unwrap_or(SocketAddr::new(args.listen.ip(), 111)));
-    let remote = [Some(args.listen), portmap].into_iter().flatten().find(|a| !a.ip().is_loopback());
+    let Some((&listen, also_listen)) = args.listen.split_first() else {
+        return Err(Failure::wrong("give `--listen` an address, such as 127.0.0.1:2049"));
+    };
+    let portmap = args.portmap.map(|given| given.unwrap_or(SocketAddr::new(listen.ip(), 111)));
+    let remote = args.listen.iter().copied().chain(portmap).find(|a| !a.ip().is_loopback());
     if let Some(address) = remote {
         if !args.allow_remote {
             return Err(Failure::wrong(format!(
@@ -78,7 +82,8 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
     let kerberos = flavors.need_kerberos().then(|| kerberos(args)).transpose()?;
     let defaults = ServerConfig::default();
     Ok(ServerConfig {
-        listen: args.listen,
+        listen,
+        also_listen: also_listen.to_vec(),
         portmap,
         exports: args.export.clone(),
         threads: args.threads.map_or(defaults.threads, usize::from),

@@ -7,6 +7,7 @@ use benchmaster_nfs_server::{Server, ServerConfig};
 use serde_json::Value;
 
 use crate::place::{Place, stderr, stdout};
+use crate::serve::serve;
 
 fn server() -> Server {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -69,4 +70,23 @@ fn checks_are_listed_and_unknown_ones_named() {
     let output = place.run(&["check", "nfs://127.0.0.1/export", "--only", "nonsense"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("no group and no check `nonsense`"), "{}", stderr(&output));
+}
+
+#[test]
+fn several_addresses_of_a_server_are_checked_together() {
+    let place = Place::new();
+    let (_running, address) = serve(&place, &["--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0"]);
+    // The last address is printed last.
+    assert_eq!(address.ip(), Ipv4Addr::new(127, 0, 0, 2));
+    let check = |addresses: &str| {
+        let url = format!("nfs://127.0.0.1:{}/export?uid=1000&gid=1000{addresses}", address.port());
+        let output = place.run(&["check", &url, "--nfs", "4.1", "--only", "session", "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let of_trunks = found[0]["findings"].as_array().unwrap().clone();
+        let verdicts = of_trunks.into_iter().filter(|f| f["name"].as_str().unwrap().starts_with("trunk-"));
+        verdicts.map(|finding| finding["verdict"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(check("&addresses=127.0.0.2"), ["pass"; 5]);
+    assert_eq!(check(""), ["not-applicable"; 5]);
 }

@@ -60,6 +60,7 @@ mod rpc;
 mod session4;
 mod slots4;
 mod stateid4;
+mod trunk4;
 mod udp;
 mod v2;
 mod v42;
@@ -87,6 +88,7 @@ pub(super) const ALL: &[&[Check<Trial>]] = &[
     stateid4::LIST,
     lock4::LIST,
     session4::LIST,
+    trunk4::LIST,
     slots4::LIST,
     compound4::LIST,
     readdir4::LIST,

@@ -21,6 +21,8 @@ use crate::{Environment, Stop, Tried, Trouble};
 pub struct Target {
     /// Address of the NFS service.
     pub nfs: SocketAddr,
+    /// More addresses of the same server.
+    pub others: Vec<SocketAddr>,
     /// Port of MOUNT; else that of NFS, or what the portmapper says.
     pub mount_port: Option<u16>,
     /// Path of the export.

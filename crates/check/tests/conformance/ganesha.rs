@@ -48,6 +48,7 @@ const KNOWN: [(&[V], &[&str]); 4] = [
             "close-twice",
             "request-too-big",
             "read-plus",
+            "trunk-client-id",
         ],
     ),
 ];

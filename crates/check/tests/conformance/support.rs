@@ -1,12 +1,15 @@
 //! Servers to check.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use benchmaster_check::nfs::{Target, User, check};
 use benchmaster_check::{Checked, Verdict};
 use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::nfs::NfsVersion;
+
+/// The server's second address.
+pub(crate) const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 /// The server of this project, at a free port.
 pub(crate) fn server() -> Server {
@@ -16,6 +19,7 @@ pub(crate) fn server() -> Server {
 pub(crate) fn config() -> ServerConfig {
     ServerConfig {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        also_listen: vec![SocketAddr::new(OTHER, 0)],
         threads: 2,
         lease: Duration::from_secs(1),
         // So that sessions get fewer slots beside others.
@@ -27,6 +31,7 @@ pub(crate) fn config() -> ServerConfig {
 pub(crate) fn target(nfs: SocketAddr) -> Target {
     Target {
         nfs,
+        others: vec![SocketAddr::new(OTHER, nfs.port())],
         mount_port: None,
         export: b"/export".to_vec(),
         user: User { uid: 1000, gid: 1000 },

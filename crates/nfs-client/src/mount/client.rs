@@ -9,7 +9,7 @@ use benchmaster_nfs_proto::v3::Nfsstat3;
 use benchmaster_nfs_proto::v4::Nfsstat4;
 use benchmaster_rpc_tls::ClientTls;
 
-use super::MountError;
+use super::{MountError, resolve};
 use crate::cache::Lock;
 use crate::counters::Counters;
 use crate::delay::DelayPolicy;
@@ -409,14 +409,27 @@ impl Client {
             }
             Version::V40 | Version::V41 | Version::V42 => {
                 let mut failure = MountError::connect(options, io::Error::other("the server has no address"));
+                let others: Result<Vec<SocketAddr>, MountError> = options
+                    .addresses
+                    .iter()
+                    .filter_map(|host| resolve(options, host).map(|found| found.first().copied()).transpose())
+                    .collect();
+                let others = others?;
                 for address in addresses {
                     let connect = stateful(reactor, options, *address, identity);
                     let Protection { tls, gss } = protection.clone();
-                    let connect = v4::Connect { tls, gss, ..connect };
+                    let connect = v4::Connect { tls, gss, others: others.clone(), ..connect };
                     match v4::Client::connect(reactor, counters, &connect).await {
                         Ok(client) => return Ok(Self::V4(client)),
-                        Err(v4::ConnectError::Connection { source, .. }) => {
+                        Err(v4::ConnectError::Connection { source, address: to }) if to == *address => {
                             failure = MountError::connect(options, source);
+                        }
+                        Err(v4::ConnectError::Connection { source, address }) => {
+                            let options = MountOptions { host: address.ip().to_string(), ..options.clone() };
+                            return Err(MountError::connect(&options, source));
+                        }
+                        Err(v4::ConnectError::Trunk { address, reason, .. }) => {
+                            return Err(MountError::trunk(options, address, reason));
                         }
                         Err(v4::ConnectError::Callbacks(error)) => {
                             return Err(MountError::callbacks(options, error));
@@ -470,6 +483,7 @@ fn stateful(reactor: &Reactor, options: &MountOptions, address: SocketAddr, iden
     let (process, instance) = (reactor.process(), reactor.random());
     v4::Connect {
         address,
+        others: Vec::new(),
         export: options.export.clone(),
         minor: options.version.minor().unwrap_or_default(),
         nconnect: options.connections,

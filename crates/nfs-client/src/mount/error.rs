@@ -1,6 +1,7 @@
 //! Why an export could not be mounted.
 
 use std::io;
+use std::net::SocketAddr;
 
 use benchmaster_nfs_proto::mount::Mountstat3;
 use benchmaster_nfs_proto::rpc::AuthStat;
@@ -55,6 +56,16 @@ pub enum MountError {
         /// What the user can do about it.
         fix: &'static str,
     },
+    /// An address given in `addresses` cannot be used in one session with the first one.
+    #[error("{address} cannot be used beside {server}: {error}; remove it from `addresses`")]
+    Trunk {
+        /// The address.
+        address: SocketAddr,
+        /// Host and port of the server.
+        server: String,
+        /// Cause.
+        error: NfsError,
+    },
     /// The server, or something on the way to the export, said no.
     #[error("{export} of NFS server {server} cannot be mounted with version {version}: {error}; {fix}")]
     Refused {
@@ -89,6 +100,11 @@ impl MountError {
             _ => "check address and port",
         };
         Self::Connect { server: server(options), error, fix }
+    }
+
+    /// No session with a server over one of its addresses.
+    pub(crate) fn trunk(options: &MountOptions, address: SocketAddr, error: NfsError) -> Self {
+        Self::Trunk { address, server: server(options), error }
     }
 
     /// No TLS with a server.

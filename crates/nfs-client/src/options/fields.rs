@@ -16,12 +16,13 @@ type Field =
     (&'static str, fn(&mut MountOptions, &Given<'_>) -> Result<(), OptionError>, fn(&MountOptions) -> String);
 
 /// Options of the URL, in the order in which they are written.
-pub(super) const FIELDS: [Field; 50] = [
+pub(super) const FIELDS: [Field; 51] = [
     ("version", |o, given| given.version().map(|v| o.version = v), |o| o.version.to_string()),
     // Written behind the host.
     ("port", |o, given| given.port().map(|n| o.port = Some(n)), |_| String::new()),
     ("mountport", |o, given| given.port().map(|n| o.mount_port = Some(n)), |o| optional(o.mount_port)),
     ("nconnect", |o, given| given.number(1, 256).map(|n| o.connections = n), |o| o.connections.to_string()),
+    ("addresses", |o, given| given.hosts().map(|hosts| o.addresses = hosts), addresses),
     ("slots", |o, given| given.number(1, 4096).map(|n| o.slots = n), |o| o.slots.to_string()),
     ("rsize", |o, given| given.io_size().map(|n| o.read_size = n), |o| size(o.read_size.into())),
     ("wsize", |o, given| given.io_size().map(|n| o.write_size = n), |o| size(o.write_size.into())),
@@ -192,6 +193,11 @@ pub(super) const FIELDS: [Field; 50] = [
     ("tls_key", |o, given| given.path().map(|p| o.tls_key = Some(p)), |o| optional(o.tls_key.as_deref())),
 ];
 
+/// The addresses beside the host.
+pub(super) fn addresses(options: &MountOptions) -> String {
+    options.addresses.join("+")
+}
+
 /// How connections are protected, as Linux spells it.
 pub(super) fn security(options: &MountOptions) -> String {
     name_of(&SECURITIES, options.security)
@@ -322,6 +328,19 @@ impl Given<'_> {
         let found = values.iter().find(|(name, _)| *name == self.value).map(|(_, value)| *value);
         let names = || values.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         found.ok_or_else(|| self.wrong(format!("one of {}", names())))
+    }
+
+    /// Names or addresses of hosts; nothing is none.
+    fn hosts(&self) -> Result<Vec<String>, OptionError> {
+        let hosts: Vec<String> = self.value.split('+').map(|host| host.trim().to_owned()).collect();
+        let bad = |c: char| c.is_whitespace() || matches!(c, '/' | '@' | '%' | '&' | ',' | '#' | '[' | ']');
+        match self.value {
+            "" => Ok(Vec::new()),
+            _ if hosts.iter().any(|host| host.is_empty() || host.contains(bad)) => {
+                Err(self.wrong("addresses with `+` between them, such as 10.0.0.2+10.0.0.3".into()))
+            }
+            _ => Ok(hosts),
+        }
     }
 
     /// A path that the URL can be written with.

@@ -70,6 +70,8 @@ fn mistakes_are_named() {
         ("nfs://s/e?verison=3", "no option `verison`; options are version, "),
         ("nfs://s/e?version=4", "`version` cannot be `4`; write one of 2, 3, 4.0, 4.1, 4.2"),
         ("nfs://s/e?nconnect=0", "`nconnect` cannot be `0`; write a number from 1 to 256"),
+        ("nfs://s/e?version=4.0&addresses=t", "`addresses=t` conflicts with `version=4.0`"),
+        ("nfs://s/e?addresses=a++b", "write addresses with `+` between them"),
         ("nfs://s/e?rsize=64k", "`64KiB` (65536 bytes)"),
         ("nfs://s/e?rsize=1", "a size from 512B to 64MiB"),
         ("nfs://s/e?timeo=5x", "unknown unit `x`"),
@@ -121,7 +123,7 @@ proptest! {
                 "dirty_background_bytes=4096", "dirty_bytes=1MiB", "dirty_expire=100", "dirty_writeback=0",
                 "dirty_throttle=flush", "write_behind=on", "max_request_soft=192", "max_request_hard=256",
                 "request_list=sorted", "send_lock=on", "delay_initial=5ms", "delay_longest=99s", "unstable_limit=1GB", "delegations=off",
-                "append_to_locks=on",
+                "append_to_locks=on", "addresses=10.0.0.2+::1", "addresses=",
             ]), 0..6),
     ) {
         let mut wanted = MountOptions::new(host, format!("/{}", path.join("/")));

@@ -109,7 +109,7 @@ impl Connection {
             rpc: rpc.clone(),
             transport: options.transport,
             nagle: options.nagle,
-            address: options.address,
+            address: options.address_of(number),
             timeout: options.timeout,
             max_message: options.max_message,
             registration: reactor.register(this.clone() as Weak<dyn Source>),

@@ -20,6 +20,7 @@ use benchmaster_rpc_gss::{Flavor, Flavors};
 use super::compound::Failure;
 use super::delegation::{RecallHook, SurrenderHook};
 use super::request::Kind;
+use super::trunk::Introduced;
 use super::{Client, ConnectError, Inner, LARGEST_IO, ROOM, attrs};
 use crate::counters::Event;
 use crate::delay::Delay;
@@ -43,6 +44,7 @@ impl Inner {
     pub(super) async fn establish(self: &Rc<Self>) -> Result<(), ConnectError> {
         self.leased_since(self.reactor.now());
         self.introduce().await.map_err(ConnectError::Client)?;
+        self.trunk().await?;
         self.renewed.set(self.reactor.now());
         let export = |reason| ConnectError::Export {
             export: String::from_utf8_lossy(&self.options.export).into_owned(),
@@ -96,6 +98,16 @@ impl Inner {
 
     /// EXCHANGE_ID; whether the server still knows this client id, with its state.
     pub(super) async fn exchange_id(self: &Rc<Self>) -> NfsResult<bool> {
+        let introduced = self.exchange_id_on(0).await?;
+        let known = introduced.flags & EXCHGID_CONFIRMED_R != 0 && introduced.client == self.client.get();
+        self.client.set(introduced.client);
+        self.back.sequence.set(introduced.sequence);
+        *self.server.borrow_mut() = introduced.server;
+        Ok(known)
+    }
+
+    /// EXCHANGE_ID on a connection; changes nothing here.
+    pub(super) async fn exchange_id_on(self: &Rc<Self>, connection: usize) -> NfsResult<Introduced> {
         let options = &self.options;
         let args = ExchangeIdArgs {
             clientowner: ClientOwner4 { verifier: options.verifier, ownerid: options.identity[..].into() },
@@ -107,26 +119,18 @@ impl Inner {
                 date: Nfstime4::default(),
             }),
         };
-        let kind = Kind::reading(ops::EXCHANGE_ID).recovering(true).bare(0);
-        let (client, sequence, flags) = self
-            .patiently(async || {
-                self.request(
-                    kind,
-                    |ops| {
-                        ops.put(Opnum::EXCHANGE_ID, &args);
-                    },
-                    |results| {
-                        let ok: ExchangeIdOk<'_> = results.take(Opnum::EXCHANGE_ID)?;
-                        Ok((ok.clientid, ok.sequenceid, ok.flags))
-                    },
-                )
-                .await
-            })
-            .await?;
-        let known = flags & EXCHGID_CONFIRMED_R != 0 && client == self.client.get();
-        self.client.set(client);
-        self.back.sequence.set(sequence);
-        Ok(known)
+        let kind = Kind::reading(ops::EXCHANGE_ID).recovering(true).bare(connection);
+        self.patiently(async || {
+            self.request(
+                kind,
+                |ops| {
+                    ops.put(Opnum::EXCHANGE_ID, &args);
+                },
+                |results| Ok(Introduced::of(&results.take::<ExchangeIdOk<'_>>(Opnum::EXCHANGE_ID)?)),
+            )
+            .await
+        })
+        .await
     }
 
     /// CREATE_SESSION, on the first connection, which becomes the back channel.

@@ -462,9 +462,17 @@ impl Inner {
         if connections == 1 {
             return 0;
         }
-        let turn = self.turn.get();
-        self.turn.set(turn.wrapping_add(1));
-        turn % connections
+        let turn = || {
+            let turn = self.turn.get();
+            self.turn.set(turn.wrapping_add(1));
+            turn % connections
+        };
+        let next = turn();
+        // Where there are several addresses, the way to one may be gone while others are there.
+        if self.options.others.is_empty() || self.rpc.is_up(next) {
+            return next;
+        }
+        (1..connections).map(|_| turn()).find(|other| self.rpc.is_up(*other)).unwrap_or(next)
     }
 
     /// What a successful SEQUENCE says that was sent after `begun`.

@@ -31,3 +31,4 @@ mod v4_allocation;
 mod v4_faults;
 mod v4_sessions;
 mod v4_state;
+mod v4_trunk;

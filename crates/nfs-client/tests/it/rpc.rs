@@ -20,6 +20,7 @@ use crate::support::scripted::{Act, Server, body, record, reply, words};
 fn options(address: SocketAddr) -> RpcOptions {
     RpcOptions {
         address,
+        others: Vec::new(),
         transport: Transport::Tcp,
         nagle: false,
         connections: 1,

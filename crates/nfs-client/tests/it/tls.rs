@@ -308,6 +308,7 @@ fn the_probe_is_allowed_once_and_only_as_null() {
 fn rpc(address: SocketAddr, tls: Option<benchmaster_rpc_tls::ClientTls>) -> RpcOptions {
     RpcOptions {
         address,
+        others: Vec::new(),
         transport: Transport::Tcp,
         nagle: false,
         connections: 1,

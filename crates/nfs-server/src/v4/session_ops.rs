@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::v4::{
     BackchannelCtlArgs, BindConnToSessionArgs, BindConnToSessionOk, CreateSessionArgs, DestroyClientidArgs,
     DestroySessionArgs, EXCHGID_CONFIRMED_R, EXCHGID_USE_NON_PNFS, ExchangeIdArgs, ExchangeIdOk, NfsImplId4,
@@ -62,7 +63,8 @@ pub(crate) fn exchange_id(c: &mut Compound<'_>, args: ExchangeIdArgs<'_>) -> OpR
     };
     c.client = c.client.or(Some(exchanged.client));
     // One name for owner and scope: client ids and state are shared with no other server.
-    let name = format!("benchmaster-{:08x}@{}", c.server.instance, c.server.address);
+    let address = if is_broken(Mutant::OwnerOfAddress) { c.peer.local } else { c.server.address };
+    let name = format!("benchmaster-{:08x}@{address}", c.server.instance);
     let implementation = NfsImplId4 {
         domain: "benchmaster".into(),
         name: concat!("benchmaster ", env!("CARGO_PKG_VERSION")).into(),
@@ -98,6 +100,9 @@ pub(crate) fn destroy_session(c: &mut Compound<'_>, args: DestroySessionArgs) ->
 }
 
 pub(crate) fn bind_conn_to_session(c: &mut Compound<'_>, args: BindConnToSessionArgs) -> OpResult {
+    if is_broken(Mutant::SessionOfAddress) && c.peer.local != c.server.address {
+        return Err(Nfsstat4::BADSESSION.into());
+    }
     let session = c.server.state.session(&args.sessid).ok_or(Nfsstat4::BADSESSION)?;
     let dir = session.bind(c.peer.connection, back_connection(c.peer), args.dir)?;
     c.client = c.client.or(Some(session.client()));

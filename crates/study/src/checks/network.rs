@@ -42,6 +42,12 @@ pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
             let message = "nothing waits in a queue where no bandwidth is limited";
             reader.error("network.queue", message, "add `bandwidth`, or remove it");
         }
+        let options = settings.target.mount_options("127.0.0.1").ok().flatten();
+        if options.is_some_and(|options| !options.addresses.is_empty()) {
+            let message = "the emulated network leads to one address of the server";
+            let help = "remove `addresses`, or emulate the network outside of the study";
+            reader.error("target.addresses", message, help);
+        }
         check_tcp(reader, network);
         check_queues(reader, network);
         match settings.target.kind() {

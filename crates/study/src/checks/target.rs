@@ -4,7 +4,7 @@ use crate::file::Reader;
 use benchmaster_nfs_client::options::{MountOptions, Security};
 use benchmaster_rpc_gss::Flavor;
 
-use crate::settings::{CERTIFICATES, SCRATCH, SERVER, ServerKind, Settings, TargetKind};
+use crate::settings::{CERTIFICATES, SCRATCH, SERVER, ServerKind, Settings, TargetKind, TargetMistake};
 
 /// Reports what cannot be.
 pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
@@ -183,6 +183,9 @@ fn export(reader: &mut Reader<'_>, settings: &Settings) {
                 let port = options.port.or(options.mount_port).unwrap_or_default();
                 let message = format!("the embedded server takes a free port, not port {port}");
                 reader.error(&format!("target.{key}"), message, "remove the port");
+            }
+            if let Err(TargetMistake { key, problem, fix }) = target.also_listens() {
+                reader.error(&format!("target.{key}"), problem, fix.unwrap_or_default());
             }
             if let Some(options) = &options {
                 certificates(reader, settings, options);

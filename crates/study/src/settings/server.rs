@@ -32,6 +32,11 @@ pub struct ServerSettings {
     /// Slots of a session.
     #[schemars(range(min = 1, max = 4096))]
     pub slots: u32,
+    /// Requests that all sessions together should have outstanding: each is asked to keep to its share, and its slots shrink
+    /// and grow with the number of sessions. If absent, as many as they have slots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub requests: Option<u32>,
     /// Lease time of NFSv4.
     pub lease: TimeSpan,
     /// Largest READ and WRITE: a multiple of 4 KiB up to 16 MiB.
@@ -99,6 +104,7 @@ impl Default for ServerSettings {
             delegations: server.delegations,
             write_delegations: server.write_delegations,
             slots: server.slots,
+            requests: server.requests,
             lease: TimeSpan(server.lease),
             max_io: ByteSize(u64::from(server.max_io)),
             limit: None,
@@ -300,6 +306,10 @@ impl ServerSettings {
             let problem = format!("a server cannot have {} threads", self.threads.unwrap_or_default());
             return Err(("threads", problem, "write a number from 1 to 1024, or leave it out".into()));
         }
+        if self.requests == Some(0) {
+            let problem = "a server without requests answers none".to_owned();
+            return Err(("requests", problem, "write a number from 1 on, or leave it out".into()));
+        }
         if self.lease.nanos() == 0 {
             return Err((
                 "lease",
@@ -328,6 +338,7 @@ impl ServerSettings {
             threads: self.threads.map_or(defaults.threads, |threads| threads as usize),
             lease: self.lease.0,
             slots: self.slots,
+            requests: self.requests,
             max_io: u32::try_from(self.max_io.0).unwrap_or(u32::MAX),
             delegations: self.delegations,
             write_delegations: self.write_delegations,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -159,6 +160,24 @@ impl TargetSettings {
         )
     }
 
+    /// The addresses besides the first on which an embedded server listens for its clients.
+    ///
+    /// # Errors
+    /// The first of `addresses` that is none of a host.
+    pub fn also_listens(&self) -> Result<Vec<SocketAddr>, TargetMistake> {
+        let options = self.mount_options("127.0.0.1")?;
+        let addresses = options.map(|options| options.addresses).unwrap_or_default();
+        let parsed = addresses.iter().map(|text| match text.parse::<IpAddr>() {
+            Ok(ip) if !ip.is_unspecified() => Ok(SocketAddr::new(ip, 0)),
+            _ => Err(TargetMistake {
+                key: "addresses".into(),
+                problem: format!("the embedded server cannot listen on `{text}`"),
+                fix: Some("write addresses of this host: `addresses = \"127.0.0.2\"`".into()),
+            }),
+        });
+        parsed.collect()
+    }
+
     /// A URL with the options that override its own, and what `complete` adds.
     fn with_options(
         &self,
@@ -244,11 +263,16 @@ static KEYS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| ["path", "url", "mount"].into_iter().chain(MountOptions::names()).collect());
 
 /// What the options of a mount mean, for the schema.
-const MEANINGS: [(&str, &str); 50] = [
+const MEANINGS: [(&str, &str); 51] = [
     ("version", "Version of NFS: `\"2\"`, `\"3\"`, `\"4.0\"`, `\"4.1\"`, `\"4.2\"`."),
     ("port", "Port of the NFS service, if not 2049."),
     ("mountport", "Port of the MOUNT service (v2 and v3), if the portmapper is not to be asked."),
-    ("nconnect", "Connections of each client."),
+    ("nconnect", "Connections of each client, to each address."),
+    (
+        "addresses",
+        "More addresses of the server for one session (v4.1 and later), with `+` between them; the embedded server listens on \
+         them, too.",
+    ),
     ("slots", "Session slots to ask for (v4.1 and later)."),
     ("rsize", "Largest READ."),
     ("wsize", "Largest WRITE."),
