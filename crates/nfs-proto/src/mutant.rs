@@ -128,6 +128,7 @@ mutants! {
     AnyContentIsData = "server, v4.2: SEEK takes any kind of content",
     XattrReplaceCreates = "server, v4.2: SETXATTR that replaces creates",
     XattrCreateReplaces = "server, v4.2: SETXATTR that creates replaces",
+    ClientRestartIgnored = "server, v3: SM_NOTIFY and FREE_ALL of a host free none of its locks",
     GuardIgnored = "server, v3: SETATTR does not look at its guard",
     AnybodySetsModes = "server: anybody sets the mode of a file",
     RightsUnchecked = "server: directories are searched and changed without rights",

@@ -3,6 +3,7 @@
 //! Locks live in the table that NFSv4 uses too ([`crate::state`]). A lock that had to wait is granted by a call to the
 //! client's own lock manager: [`callback`].
 
+use benchmaster_nfs_proto::mutant::{Mutant, is_broken};
 use benchmaster_nfs_proto::nlm::{self as proto, Netobj, NlmStats, Notify, Proc, Res, ShareArgs, ShareRes};
 use benchmaster_nfs_proto::xdr::Encoder;
 use proto::v4::{CancelArgs, LockArgs, TestArgs, TestReply, UnlockArgs};
@@ -21,6 +22,7 @@ use crate::state::{Effects, Stop};
 mod args;
 pub(crate) mod callback;
 mod messages;
+pub(crate) mod monitor;
 pub(crate) mod nsm;
 pub(crate) mod share;
 #[cfg(test)]
@@ -89,10 +91,23 @@ pub(crate) fn tick(server: &Shared, effects: &mut Effects) {
     for lock in server.lock_callbacks.refused() {
         server.state.write(lock.file).files().nlm_unlock(lock.file, &lock.owner, lock.range, effects);
     }
+    server.monitor.tell(&server.lock_callbacks, server.boot, server.address.ip());
+    if !server.state.clients().clients().in_grace() {
+        server.monitor.grace_ended();
+    }
+}
+
+/// A lock that had to wait is given: its host is told, now and of a restart.
+pub(crate) fn granted(server: &Shared, waiter: &NlmWaiter) {
+    server.monitor.note(waiter.route);
+    server.lock_callbacks.granted(waiter);
 }
 
 /// Forgets all locks and shares of a machine that says this of itself: those that came from the same address.
 fn free_all(call: &mut Call<'_>, name: &[u8]) {
+    if is_broken(Mutant::ClientRestartIgnored) {
+        return;
+    }
     let host = host(call, name);
     call.server.state.each_part(|part| part.files().nlm_free_all(&host, call.effects));
     call.server.shares.free_all(&host);
@@ -147,7 +162,10 @@ fn lock(call: &mut Call<'_>, args: &LockArgs<'_>) -> Result<NlmStats, NlmStats> 
         cleared.map_err(|_| NlmStats::DENIED_NOLOCKS)?;
     };
     Ok(match outcome {
-        NlmOutcome::Granted => NlmStats::GRANTED,
+        NlmOutcome::Granted => {
+            call.server.monitor.note(route(call));
+            NlmStats::GRANTED
+        }
         NlmOutcome::Denied => NlmStats::DENIED,
         NlmOutcome::Blocked => NlmStats::BLOCKED,
         NlmOutcome::Grace => NlmStats::DENIED_GRACE_PERIOD,
@@ -198,6 +216,7 @@ fn share(call: &mut Call<'_>, args: &ShareArgs<'_>, take: bool) -> Result<NlmSta
         return Err(NlmStats::DENIED);
     }
     call.server.shares.take(file, host(call, args.share.caller_name.0), &args.share)?;
+    call.server.monitor.note(route(call));
     Ok(NlmStats::GRANTED)
 }
 

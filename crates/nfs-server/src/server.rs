@@ -53,7 +53,7 @@ pub enum Loss {
 pub struct Crash {
     /// Blocks of 512 bytes that were not stable and are lost.
     pub lost_blocks: u64,
-    /// NFSv4 clients that may reclaim what they held, during a grace period of one lease time.
+    /// NFSv4 clients, and hosts with locks of NLM, that may reclaim what they held, during a grace period of one lease time.
     pub known_clients: usize,
     /// How long nothing was served.
     pub down: Duration,
@@ -202,13 +202,13 @@ impl Server {
             let known = if shared.wal.is_some() {
                 let (exports, identity) = load(&shared.config)?;
                 (shared.exports, shared.wal) = (exports, identity.wal);
-                identity.known_clients
+                identity.known
             } else {
                 if loss == Loss::Power {
                     let mut random = ChaCha8Rng::seed_from_u64(seed);
                     lost_blocks = shared.lose_power(now.wall, &mut || random.next_u64());
                 }
-                shared.state.clients().clients().known_clients()
+                shared.known()
             };
             let known_clients = known.len();
             shared.restart(boot(), now.instant, known)?;
@@ -237,7 +237,7 @@ impl Server {
         }
         let shared = self.shared();
         if let Some(path) = &shared.config.state {
-            let clients = shared.state.clients().clients().known_clients();
+            let clients = shared.known();
             let number = shared.wal.as_ref().map_or(0, |wal| wal.number() + 1);
             let meta = Meta { instance: shared.instance, number, clients };
             snapshot::save(path, &shared.exports, &meta)?;
@@ -323,7 +323,7 @@ fn load(config: &ServerConfig) -> Result<(Exports, Identity), ServerError> {
             exports.log_to(wal.insert(Arc::new(started)));
         }
     }
-    Ok((exports, Identity { instance: meta.instance, boot, known_clients: meta.clients, wal }))
+    Ok((exports, Identity { instance: meta.instance, boot, known: meta.clients, wal }))
 }
 
 /// A number that no other start of a server has.

@@ -24,6 +24,7 @@ use crate::moment::Moment;
 use crate::mount::mounts::Mounts;
 use crate::nlm;
 use crate::nlm::callback::{LockCallbacks, Patience};
+use crate::nlm::monitor::{self, Monitor};
 use crate::nlm::share::Shares;
 use crate::state::{Effect, Effects, State};
 use crate::stats::{Report, Statistics};
@@ -62,6 +63,8 @@ pub struct Shared {
     pub(crate) shares: Shares,
     /// Calls to lock managers of clients: locks granted after waiting.
     pub(crate) lock_callbacks: LockCallbacks,
+    /// Hosts with locks, to be told of a restart.
+    pub(crate) monitor: Monitor,
     /// Cheap clock for service times.
     pub(crate) clock: Clock,
     /// Number of this server in its handles; the same after a restart with state.
@@ -85,8 +88,8 @@ pub(crate) struct Identity {
     pub(crate) instance: u32,
     /// Number of this start.
     pub(crate) boot: u64,
-    /// Names of clients that may reclaim.
-    pub(crate) known_clients: Vec<Vec<u8>>,
+    /// Clients and hosts that may reclaim, as [`Shared::known`] names them.
+    pub(crate) known: Vec<Vec<u8>>,
     /// The log of changes.
     pub(crate) wal: Option<Arc<Wal>>,
 }
@@ -100,11 +103,12 @@ impl Shared {
         portmap: Option<SocketAddr>,
         started: Instant,
     ) -> io::Result<Self> {
+        let (state, monitor) = state(&config, identity.boot, started, identity.known);
         Ok(Self {
             tls: None,
             kerberos: Kerberos::new(&config, identity.boot, started),
             exports,
-            state: State::new(&config, identity.boot, started, identity.known_clients),
+            state,
             callbacks: Callbacks::new(config.lease)?,
             wal: identity.wal,
             disk: disk(&config, started),
@@ -115,6 +119,7 @@ impl Shared {
             mounts: Mounts::default(),
             shares: Shares::default(),
             lock_callbacks: LockCallbacks::default(),
+            monitor,
             clock: Clock::new(),
             instance: identity.instance,
             boot: identity.boot,
@@ -135,7 +140,7 @@ impl Shared {
         now: Moment,
     ) -> Result<Self, ServerError> {
         let exports = Exports::new(&config, now.wall)?;
-        let identity = Identity { instance, boot, known_clients: Vec::new(), wal: None };
+        let identity = Identity { instance, boot, known: Vec::new(), wal: None };
         let address = config.listen;
         let mut detached = Self::new(config, exports, identity, address, None, now.instant)?;
         detached.lock_callbacks = LockCallbacks::new(Patience { tries: 0, ..Patience::default() });
@@ -147,7 +152,7 @@ impl Shared {
     /// # Errors
     /// When the kernel has no descriptors left.
     pub fn restarted(mut self, boot: u64, now: Instant) -> io::Result<Self> {
-        let mut known = self.state.clients().clients().known_clients();
+        let mut known = self.known();
         if is_broken(Mutant::RestartForgetsClients) {
             known.clear();
         }
@@ -155,11 +160,21 @@ impl Shared {
         Ok(self)
     }
 
-    /// Forgets what was only in memory; `known` clients may reclaim. Statistics and rules of injection go on.
+    /// Clients and hosts that may reclaim after a restart, each as a name with its kind in front.
+    pub(crate) fn known(&self) -> Vec<Vec<u8>> {
+        let clients = self.state.clients().clients().known_clients();
+        let named = |kind: u8, name: Vec<u8>| [&[kind][..], &name].concat();
+        let clients = clients.into_iter().map(|name| named(CLIENT, name));
+        let hosts = self.monitor.known();
+        clients.chain(hosts.iter().map(|host| named(HOST, monitor::to_name(host)))).collect()
+    }
+
+    /// Forgets what was only in memory; those `known` may reclaim. Statistics and rules of injection go on.
     pub(crate) fn restart(&mut self, boot: u64, now: Instant, known: Vec<Vec<u8>>) -> io::Result<()> {
         let config = &self.config;
         self.callbacks = Callbacks::new(config.lease)?;
-        self.state = State::new(config, boot, now, known);
+        (self.state, self.monitor) = state(config, boot, now, known);
+        self.lock_callbacks = self.lock_callbacks.afresh();
         self.exports.list().iter().for_each(|export| export.fs.forget_holds());
         self.disk = disk(config, now);
         self.replies = ReplyCache::new(config.memory);
@@ -195,7 +210,7 @@ impl Shared {
     // Apart: without a log, a call should not even be longer.
     #[inline(never)]
     fn note_clients_in(&self, wal: &Wal) {
-        wal.note_clients(self.state.known_changes(), || self.state.clients().clients().known_clients());
+        wal.note_clients(self.state.known_changes() + self.monitor.changes(), || self.known());
     }
 
     /// The power goes: of data that is not stable each sector of 512 bytes is lost or not, as `random` has it. Returns how
@@ -259,7 +274,7 @@ impl Shared {
                         fs.release(node);
                     }
                 }
-                Effect::NlmGranted(waiter) => self.lock_callbacks.granted(&waiter),
+                Effect::NlmGranted(waiter) => nlm::granted(self, &waiter),
                 Effect::Call(client, callback) => self.callbacks.submit(client, callback),
             }
         }
@@ -271,6 +286,27 @@ impl Shared {
         let disk = self.disk.as_ref().map(|disk| disk.report(Instant::now()));
         Report { disk, ..self.statistics.report(self.started.elapsed(), state, self.injector.struck()) }
     }
+}
+
+/// What stands before the name of an NFSv4 client among those that are known, and before a host with locks of NLM.
+const CLIENT: u8 = 0;
+const HOST: u8 = 1;
+
+/// The state after a start, before which these were known.
+fn state(config: &ServerConfig, boot: u64, now: Instant, known: Vec<Vec<u8>>) -> (State, Monitor) {
+    let (mut clients, mut hosts) = (Vec::new(), Vec::new());
+    for name in &known {
+        match name.split_first() {
+            Some((&CLIENT, client)) => clients.push(client.to_vec()),
+            Some((&HOST, host)) => hosts.extend(monitor::of_name(host)),
+            _ => {}
+        }
+    }
+    let state = State::new(config, boot, now, clients);
+    if !hosts.is_empty() {
+        state.all().clients().await_hosts(now);
+    }
+    (state, Monitor::after(hosts))
 }
 
 /// The disk behind the files.

@@ -16,7 +16,7 @@ use crate::fs::{FileSystem, ImageError, Time, image};
 use crate::wal::{self, LogError, frame};
 
 const MAGIC: [u8; 8] = *b"bmnfsdat";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Magic and version.
 const HEADER: u64 = 12;
 /// CRC-32 of what comes between.
@@ -33,7 +33,7 @@ pub struct Meta {
     pub instance: u32,
     /// Number of the state file: the log of this number belongs to it.
     pub number: u64,
-    /// Names of the clients that had state: they may reclaim it. Opaque; at most 64 KiB each.
+    /// Names of the clients and hosts that had state: they may reclaim it. Opaque; at most 64 KiB each.
     pub clients: Vec<Vec<u8>>,
 }
 

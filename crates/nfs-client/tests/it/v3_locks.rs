@@ -1,16 +1,22 @@
 //! The lock manager against a server that answers as the test says: grace, locks of others, restarts.
 
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use benchmaster_nfs_client::counters::{Counters, Event};
 use benchmaster_nfs_client::error::NfsError;
 use benchmaster_nfs_client::ops;
 use benchmaster_nfs_client::protocol::{NfsResult, Protocol};
-use benchmaster_nfs_client::types::{LockKind, Range};
+use benchmaster_nfs_client::reactor::Reactor;
+use benchmaster_nfs_client::types::{Create, LockKind, OpenHow, Range};
+use benchmaster_nfs_client::v3::{Client, Connect};
 use benchmaster_nfs_proto::nlm::{self, NlmStats};
 use benchmaster_nfs_proto::v3::{Ftype3, GetattrOk, GetattrRes, Proc3};
 use benchmaster_nfs_proto::xdr::Decoder;
+use benchmaster_nfs_server::Loss;
 
+use crate::support::embedded::{run, server as embedded};
 use crate::support::stub::{Call, Reply, attributes, file_found, opened, results, with};
 
 const ALL: Range = Range { offset: 0, length: 0 };
@@ -155,4 +161,27 @@ fn locks_are_reclaimed_from_a_server_that_restarted() {
     let lost = Err(NfsError::StateLost("a lock"));
     assert_eq!(after_a_restart(S::DENIED_GRACE_PERIOD, S::DENIED, Event::StateLost), lost);
     assert_eq!(after_a_restart(S::DENIED, S::DENIED, Event::StateLost), lost);
+}
+
+#[test]
+fn locks_survive_a_crash_of_the_server() {
+    let server = embedded(&[]);
+    let connect = Connect {
+        port: Some(server.address().port()),
+        timeout: Duration::from_secs(20),
+        ..Connect::new(server.address().ip(), "/export")
+    };
+    run(async |reactor: Reactor, counters: Rc<Counters>| {
+        let client = Client::connect(&reactor, &counters, &connect).await.unwrap();
+        let how = OpenHow { read: true, write: true, create: Create::IfAbsent, truncate: false, mode: 0o600 };
+        let file = client.open(&client.root(), b"file", &how).await.unwrap().file;
+        client.lock(&file, 7, LockKind::Write, ALL, false).await.unwrap();
+        assert_eq!(server.crash(Loss::Process, 0).unwrap().known_clients, 1);
+        while counters.snapshot().event(Event::LockReclaimed) == 0 {
+            client.getattr(&client.root()).await.unwrap();
+        }
+        assert_eq!(counters.snapshot().event(Event::StateLost), 0);
+        client.unlock(&file, 7, ALL).await.unwrap();
+        client.unmount().await.unwrap();
+    });
 }

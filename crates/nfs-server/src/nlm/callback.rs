@@ -1,4 +1,5 @@
-//! Calls to the lock managers of clients: GRANTED for locks that had to wait, and answers to `_MSG` calls.
+//! Calls to the lock managers of clients: GRANTED for locks that had to wait, and answers to `_MSG` calls. And to their status
+//! monitors: SM_NOTIFY after a restart.
 //!
 //! Each client with pending callbacks has a thread for as long: it asks the client's portmapper for the lock manager,
 //! calls, and calls again until there is an answer. A client that does not want its lock any more, or cannot be
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use benchmaster_nfs_proto::nlm::{self as proto, NlmStats, Proc, Res, v4};
+use benchmaster_nfs_proto::nsm;
 use benchmaster_nfs_proto::portmap::{self, IPPROTO_TCP, Mapping, PmapProc};
 use benchmaster_nfs_proto::record::{self, Joiner, RecordError};
 use benchmaster_nfs_proto::rpc::{
@@ -74,8 +76,9 @@ struct Work {
 
 #[derive(Debug, Clone)]
 struct Job {
+    program: u32,
     version: u32,
-    procedure: Proc,
+    procedure: u32,
     args: Vec<u8>,
     /// The lock that this grants.
     granted: Option<NlmLock>,
@@ -114,13 +117,27 @@ impl LockCallbacks {
         };
         let args = v4::TestArgs { cookie: cookie[..].into(), exclusive: lock.exclusive, alock };
         put_granted(&mut e, waiter.version, args);
-        let (version, procedure, args) = (waiter.version, Proc::GRANTED, e.buffer().to_vec());
-        self.enqueue(waiter.route, Job { version, procedure, args, granted: Some(lock.clone()) });
+        let granted = Some(lock.clone());
+        self.enqueue(
+            waiter.route,
+            Job { granted, ..lock_manager(waiter.version, Proc::GRANTED, e.buffer()) },
+        );
     }
 
     /// Calls a procedure of a client's lock manager, whatever it says.
     pub(super) fn message(&self, host: Route, version: u32, procedure: Proc, args: &[u8]) {
-        self.enqueue(host, Job { version, procedure, args: args.to_vec(), granted: None });
+        self.enqueue(host, lock_manager(version, procedure, args));
+    }
+
+    /// Tells a host's status monitor of a restart (SM_NOTIFY); `false` when too many are called at this time.
+    pub(super) fn notify(&self, host: Route, args: &[u8]) -> bool {
+        let (program, version, procedure) = (nsm::PROGRAM, nsm::VERSION, nsm::Proc::NOTIFY.0);
+        self.enqueue(host, Job { program, version, procedure, args: args.to_vec(), granted: None })
+    }
+
+    /// The same without what is pending: for after a restart.
+    pub(crate) fn afresh(&self) -> Self {
+        Self::new(self.inner.patience)
     }
 
     /// The locks that clients did not take, since the last time.
@@ -128,23 +145,25 @@ impl LockCallbacks {
         std::mem::take(&mut self.inner.work.lock().refused)
     }
 
-    fn enqueue(&self, host: Route, job: Job) {
+    /// `false` when there are too many already.
+    fn enqueue(&self, host: Route, job: Job) -> bool {
         if host.secured {
             // It finds the lock granted when it asks again.
-            return;
+            return true;
         }
         let mut work = self.inner.work.lock();
         if let Some(jobs) = work.hosts.get_mut(&host) {
-            if jobs.len() < MOST_JOBS {
+            let room = jobs.len() < MOST_JOBS;
+            if room {
                 jobs.push_back(job);
             } else {
                 work.refused.extend(job.granted);
             }
-            return;
+            return room;
         }
         if work.stop || self.inner.patience.tries == 0 || work.hosts.len() >= MOST_HOSTS {
             work.refused.extend(job.granted);
-            return;
+            return work.hosts.len() < MOST_HOSTS;
         }
         let granted = job.granted.clone();
         work.hosts.insert(host, VecDeque::from([job]));
@@ -157,7 +176,13 @@ impl LockCallbacks {
             work.hosts.remove(&host);
             work.refused.extend(granted);
         }
+        true
     }
+}
+
+/// A call of a lock manager.
+fn lock_manager(version: u32, procedure: Proc, args: &[u8]) -> Job {
+    Job { program: proto::PROGRAM, version, procedure: procedure.0, args: args.to_vec(), granted: None }
 }
 
 impl Drop for LockCallbacks {
@@ -193,14 +218,19 @@ impl Inner {
                 job
             };
             if !self.deliver(host, &job, &mut line) {
-                log::debug!("lock manager of {} did not take the callback {}", host.client, job.procedure);
+                log::debug!(
+                    "{} did not take the call of procedure {} of program {}",
+                    host.client,
+                    job.procedure,
+                    job.program
+                );
                 self.work.lock().refused.extend(job.granted);
             }
         }
     }
 
     /// Calls until there is an answer; `false` when there is none, or the lock is not wanted.
-    fn deliver(&self, host: Route, job: &Job, line: &mut Option<(u32, Line)>) -> bool {
+    fn deliver(&self, host: Route, job: &Job, line: &mut Option<((u32, u32), Line)>) -> bool {
         let mut pause = self.patience.pause;
         for attempt in 0..self.patience.tries {
             if attempt > 0 {
@@ -217,7 +247,7 @@ impl Inner {
                 Ok(Verdict::Refused) => return false,
                 Ok(Verdict::Again) => {}
                 Err(error) => {
-                    log::debug!("callback to the lock manager of {}: {error}", host.client);
+                    log::debug!("call to program {} of {}: {error}", job.program, host.client);
                     *line = None;
                 }
             }
@@ -225,17 +255,18 @@ impl Inner {
         false
     }
 
-    fn call(&self, host: Route, job: &Job, line: &mut Option<(u32, Line)>) -> io::Result<Verdict> {
+    fn call(&self, host: Route, job: &Job, line: &mut Option<((u32, u32), Line)>) -> io::Result<Verdict> {
+        let wanted = (job.program, job.version);
         let line = match line {
-            Some((version, line)) if *version == job.version => line,
+            Some((of, line)) if *of == wanted => line,
             _ => {
-                let port = self.lock_manager(host, job.version)?;
+                let port = self.port(host, wanted)?;
                 let connected = Line::connect(host, port, self.patience.answer)?;
-                &mut line.insert((job.version, connected)).1
+                &mut line.insert((wanted, connected)).1
             }
         };
         let xid = self.number();
-        let results = line.call(xid, (proto::PROGRAM, job.version, job.procedure.0), &job.args)?;
+        let results = line.call(xid, (job.program, job.version, job.procedure), &job.args)?;
         if job.granted.is_none() {
             return Ok(Verdict::Done);
         }
@@ -247,9 +278,9 @@ impl Inner {
         })
     }
 
-    /// Asks the client's portmapper for the port of its lock manager.
-    fn lock_manager(&self, host: Route, version: u32) -> io::Result<u16> {
-        let mapping = Mapping { prog: proto::PROGRAM, vers: version, prot: IPPROTO_TCP, port: 0 };
+    /// Asks the client's portmapper for the port of a program in a version.
+    fn port(&self, host: Route, (prog, vers): (u32, u32)) -> io::Result<u16> {
+        let mapping = Mapping { prog, vers, prot: IPPROTO_TCP, port: 0 };
         let mut args = Encoder::new();
         args.put(&mapping);
         let mut line = Line::connect(host, self.patience.portmap_port, self.patience.answer)?;
@@ -258,7 +289,7 @@ impl Inner {
         let port: u32 = Decoder::new(&results).get().map_err(io::Error::other)?;
         match u16::try_from(port) {
             Ok(port) if port != 0 => Ok(port),
-            _ => Err(io::Error::new(io::ErrorKind::NotFound, "no lock manager registered")),
+            _ => Err(io::Error::new(io::ErrorKind::NotFound, format!("program {prog} is not registered"))),
         }
     }
 
@@ -377,7 +408,8 @@ mod tests {
                 let mut d = Decoder::new(&asked);
                 let call: CallHeader<'_> = d.get().unwrap();
                 let mapping: Mapping = d.get().unwrap();
-                assert_eq!((mapping.prog, mapping.prot), (proto::PROGRAM, IPPROTO_TCP));
+                assert!([proto::PROGRAM, nsm::PROGRAM].contains(&mapping.prog));
+                assert_eq!(mapping.prot, IPPROTO_TCP);
                 answer(&mut line.stream, call.xid, &u32::from(port));
             }
         });
@@ -487,6 +519,21 @@ mod tests {
         let callbacks2 = callbacks(nobody);
         callbacks2.granted(&waiter(4));
         assert_eq!(wait_for_refusal(&callbacks2), [waiter(4).lock]);
+    }
+
+    #[test]
+    fn hosts_are_told_of_a_restart_by_name_and_state() {
+        let (port, told) = client(vec![Take::Answer(NlmStats::GRANTED)]);
+        let (callbacks, host) = (callbacks(port), waiter(4).route);
+        let monitor = crate::nlm::monitor::Monitor::after(vec![host]);
+        monitor.tell(&callbacks, 4, [10, 0, 0, 1].into());
+        let (version, procedure, args) = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!((version, procedure.0), (nsm::VERSION, nsm::Proc::NOTIFY.0));
+        let args: nsm::StatChge<'_> = Decoder::new(&args).get().unwrap();
+        assert_eq!((args.mon_name.0, args.state & 1), (&b"127.0.0.1"[..], 1));
+        // Once.
+        monitor.tell(&callbacks, 4, [10, 0, 0, 1].into());
+        assert!(told.recv_timeout(Duration::from_millis(20)).is_err());
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Network status monitor version 1: the reboot of a client, reported by its own monitor, ends its locks. No host is
-//! monitored for anybody else.
+//! Network status monitor version 1: the reboot of a client, reported by its own monitor, ends its locks. Hosts are monitored
+//! for this server's own locks ([`super::monitor`]), and for no other program.
 
 use benchmaster_nfs_proto::nsm::{Mon, MonId, MyId, Proc, ResStat, SmName, SmStat, SmStatRes, StatChge};
 
@@ -37,6 +37,6 @@ pub(crate) fn serve(call: &mut Call<'_>) -> Served {
 }
 
 /// State number of this server: odd, as it is up, and another after every start.
-fn state(boot: u64) -> i32 {
+pub(super) fn state(boot: u64) -> i32 {
     ((boot ^ boot >> 32) as i32 & i32::MAX) | 1
 }

@@ -235,3 +235,34 @@ fn this_server_monitors_nobody() {
     assert_eq!((stat.res_stat, stat.state & 1), (nsm_proto::ResStat::Fail, 1));
     assert_eq!(caller.refused((nsm_proto::PROGRAM, nsm::serve), (1, 7), b""), Refusal::ProcUnavail);
 }
+
+#[test]
+fn locks_are_reclaimed_after_a_restart_of_the_server() {
+    let (server, file) = server();
+    let (a, b) = (alock("a", 1, &file, (0, 0)), alock("b", 1, &file, (0, 0)));
+    assert_eq!(Caller::new(&server, 0).lock(a, true, false), NlmStats::GRANTED);
+    let reclaim = |alock| LockArgs {
+        cookie: COOKIE.into(),
+        block: false,
+        exclusive: true,
+        alock,
+        reclaim: true,
+        state: 1,
+    };
+    let now = std::time::Instant::now();
+    let server = server.restarted(8, now).unwrap();
+    let mut caller = Caller::new(&server, 0);
+    assert_eq!(caller.lock(b, true, false), NlmStats::DENIED_GRACE_PERIOD);
+    assert_eq!(caller.nlm(Proc::LOCK, &reclaim(a)), NlmStats::GRANTED);
+    server.tick(now + server.config.lease);
+    assert_eq!(caller.lock(b, true, false), NlmStats::DENIED);
+    assert_eq!(caller.nlm(Proc::LOCK, &reclaim(b)), NlmStats::DENIED_GRACE_PERIOD);
+    assert_eq!(server.known().len(), 1);
+    // Who does not come back may not reclaim after the next restart.
+    let later = now + 2 * server.config.lease;
+    let server = server.restarted(9, later).unwrap();
+    assert_eq!(server.known().len(), 1, "until the grace period is over");
+    server.tick(later + server.config.lease);
+    assert_eq!(server.known().len(), 0);
+    assert_eq!(Caller::new(&server, 0).lock(b, true, false), NlmStats::GRANTED);
+}

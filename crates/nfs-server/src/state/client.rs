@@ -116,6 +116,11 @@ impl Clients {
         }
     }
 
+    /// After a restart: hosts with locks of NLM may reclaim them for a lease time.
+    pub(crate) fn await_hosts(&mut self, now: Instant) {
+        self.grace.await_hosts(now, self.lease);
+    }
+
     /// Grows with every change of the [names to be known](Clients::known_clients), or before.
     pub(super) fn known_changes(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.known_changes)

@@ -8,6 +8,8 @@ use hashbrown::HashMap;
 #[derive(Debug)]
 pub(super) struct Grace {
     until: Option<Instant>,
+    /// Hosts with locks of NLM may reclaim, too, and never say that they are done.
+    hosts: bool,
     /// Known owners, and whether they are done reclaiming.
     known: HashMap<Vec<u8>, bool>,
 }
@@ -16,7 +18,13 @@ impl Grace {
     /// Begins a grace period, unless there is no client to wait for.
     pub(super) fn new(now: Instant, length: Duration, known: Vec<Vec<u8>>) -> Self {
         let until = if known.is_empty() { None } else { now.checked_add(length) };
-        Self { until, known: known.into_iter().map(|owner| (owner, false)).collect() }
+        Self { until, hosts: false, known: known.into_iter().map(|owner| (owner, false)).collect() }
+    }
+
+    /// Hosts with locks of NLM may reclaim, too: the period lasts its whole length.
+    pub(super) fn await_hosts(&mut self, now: Instant, length: Duration) {
+        self.hosts = true;
+        self.until = self.until.or(now.checked_add(length));
     }
 
     pub(super) fn lasts(&self) -> bool {
@@ -33,7 +41,7 @@ impl Grace {
         if let Some(done) = self.known.get_mut(owner) {
             *done = true;
         }
-        if self.known.values().all(|done| *done) {
+        if !self.hosts && self.known.values().all(|done| *done) {
             self.end();
         }
     }

@@ -36,7 +36,7 @@ const BOOT: u64 = 0x1122_3344_5566_7788;
 pub(crate) fn server(config: ServerConfig) -> Shared {
     let now = Time { seconds: 1_700_000_000, nanos: 5 };
     let exports = Exports::new(&config, now).unwrap();
-    let identity = Identity { instance: INSTANCE, boot: BOOT, known_clients: Vec::new(), wal: None };
+    let identity = Identity { instance: INSTANCE, boot: BOOT, known: Vec::new(), wal: None };
     let address = config.listen;
     Shared::new(config, exports, identity, address, None, Instant::now()).unwrap()
 }

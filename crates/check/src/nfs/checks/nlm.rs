@@ -1,6 +1,7 @@
 //! Locks of version 3: the network lock manager.
 
 use benchmaster_nfs_proto::nlm::{self, NlmStats as S, v4};
+use benchmaster_nfs_proto::nsm;
 use benchmaster_nfs_proto::xdr::{Decoder, Encode};
 
 use super::Kind;
@@ -16,6 +17,9 @@ struct Owner(&'static str, i32);
 
 const ONE: Owner = Owner("one", 1);
 const TWO: Owner = Owner("two", 2);
+
+/// The host whose locks they are.
+const CALLER: &str = "benchmaster-check";
 
 /// A lock: process, start, length, whether it is exclusive.
 type InTheWay = (i32, u64, u64, bool);
@@ -35,7 +39,7 @@ fn locks(t: &mut Trial) -> Result<Locks, Stop> {
 
 impl Locks {
     fn lock(&self, owner: Owner, (l_offset, l_len): (u64, u64)) -> v4::Lock<'_> {
-        let (caller_name, fh) = ("benchmaster-check".into(), (&self.fh[..]).into());
+        let (caller_name, fh) = (CALLER.into(), (&self.fh[..]).into());
         v4::Lock { caller_name, fh, oh: owner.0.into(), svid: owner.1, l_offset, l_len }
     }
 
@@ -108,7 +112,7 @@ impl Locks {
     ) -> Result<(S, Option<InTheWay>), Stop> {
         let sent = format!("TEST {range:?} of {}, exclusive {exclusive}", owner.0);
         let alock = v4::Lock {
-            caller_name: "benchmaster-check".into(),
+            caller_name: CALLER.into(),
             fh: (&self.fh[..]).into(),
             oh: owner.0.into(),
             svid: owner.1,
@@ -165,6 +169,19 @@ fn second(t: &mut Trial, first: (bool, (u64, u64)), other: (bool, (u64, u64)), r
     locks.unlock(TWO, (0, 0))?;
     let sent = format!("LOCK {first:?} of one, then LOCK {other:?} of another");
     hold(status == right, &sent, || format!("{status}; {right} is right"))
+}
+
+/// One has a lock, and its status monitor, or one that names another host, tells of a restart: what TEST by another says.
+fn after_notify(t: &mut Trial, host: &str) -> Result<S, Stop> {
+    let monitor = t.program(nsm::PROGRAM, nsm::VERSION, None)?;
+    let (mut locks, mut connection) = (locks(t)?, t.connect_to(monitor)?);
+    locks.try_lock(ONE, true, (0, 10))?;
+    let procedure = Procedure { program: nsm::PROGRAM, version: nsm::VERSION, number: nsm::Proc::NOTIFY.0 };
+    let change = nsm::StatChge { mon_name: host.as_bytes().into(), state: 3 };
+    stateless::results(&mut connection, procedure, Some(locks.user), "SM_NOTIFY", |e| e.put(&change))?;
+    let (status, _) = locks.test(TWO, true, (0, 10))?;
+    locks.unlock(ONE, (0, 0))?;
+    Ok(status)
 }
 
 checks! {
@@ -284,5 +301,29 @@ checks! {
         locks.share(unshare, TWO, nlm::FshMode::DenyNone, nlm::FshAccess::Write)?;
         let right = [first, second, third, fourth] == [S::GRANTED, S::DENIED, S::GRANTED, S::GRANTED];
         hold(right, "SHARE, SHARE of another, UNSHARE, SHARE", || format!("{first}, {second}, {third}, {fourth}"))
+    };
+    "nsm-notify" V3 Should [V3 xnfs "SM_NOTIFY"]
+        "SM_NOTIFY says that a host restarted: its locks are free."
+        => |t| {
+        let status = after_notify(t, CALLER)?;
+        hold(status == S::GRANTED, "LOCK, SM_NOTIFY, TEST by another", || format!("{status}; GRANTED is right"))
+    };
+    "nsm-notify-of-another" V3 Must [V3 xnfs "SM_NOTIFY"]
+        "SM_NOTIFY that names another host frees no lock."
+        => |t| {
+        let status = after_notify(t, "benchmaster-check-other")?;
+        let sent = "LOCK, SM_NOTIFY of another host, TEST by another";
+        hold(status == S::DENIED, sent, || format!("{status}; DENIED is right"))
+    };
+    "nlm-free-all" V3 Should [V3 xnfs "NLM_FREE_ALL"]
+        "FREE_ALL of a host frees its locks."
+        => |t| {
+        let mut locks = locks(t)?;
+        locks.try_lock(ONE, true, (0, 10))?;
+        let notify = nlm::Notify { name: CALLER.into(), state: 0 };
+        Locks::call(&mut locks.connection, locks.user, nlm::Proc::FREE_ALL, "FREE_ALL", &notify)?;
+        let (status, _) = locks.test(TWO, true, (0, 10))?;
+        locks.unlock(ONE, (0, 0))?;
+        hold(status == S::GRANTED, "LOCK, FREE_ALL, TEST by another", || format!("{status}; GRANTED is right"))
     };
 }
