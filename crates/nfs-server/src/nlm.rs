@@ -97,7 +97,7 @@ pub(crate) fn tick(server: &Shared, effects: &mut Effects) {
     }
 }
 
-/// A lock that had to wait is given: its host is told, now and of a restart.
+/// A lock that had to wait is given: tells its host, now and after a restart.
 pub(crate) fn granted(server: &Shared, waiter: &NlmWaiter) {
     server.monitor.note(waiter.route);
     server.lock_callbacks.granted(waiter);

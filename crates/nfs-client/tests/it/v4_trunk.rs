@@ -71,9 +71,9 @@ fn an_address_of_another_server_is_refused() {
         }
         error => panic!("{error}"),
     }
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    match refused(vec![nobody]) {
-        ConnectError::Connection { address, .. } => assert_eq!(address, nobody),
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    match refused(vec![closed]) {
+        ConnectError::Connection { address, .. } => assert_eq!(address, closed),
         error => panic!("{error}"),
     }
     // As users meet it.
@@ -93,7 +93,7 @@ fn way(server: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<TcpStream>>>) {
     let (address, streams) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
     let kept = Arc::clone(&streams);
     std::thread::spawn(move || {
-        // Two connections, and nobody listens any more.
+        // Two connections, and the listener closes then.
         for stream in listener.incoming().take(2) {
             let (client, server) = (stream.unwrap(), TcpStream::connect(server).unwrap());
             for (mut from, mut to) in [(&client, &server), (&server, &client)]

@@ -1,8 +1,8 @@
-//! Hosts to be told of a restart (XNFS, the network status monitor): those to which locks or shares were given.
+//! Hosts that get a notice of a restart (XNFS, the network status monitor): those to which locks or shares were given.
 //!
 //! After a restart each is called (SM_NOTIFY, at the port of program 100024 that its portmapper names), so that it reclaims what it
 //! held. For one lease time locks are given for reclaims only; NLM has no word for having reclaimed all. A host that did not
-//! reclaim anything meanwhile is not told of the next restart.
+//! reclaim anything meanwhile gets no notice of the next restart.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,7 +16,7 @@ use super::callback::LockCallbacks;
 use super::nsm;
 use crate::state::nlm_lock::Route;
 
-/// Most hosts that are told.
+/// Most hosts that get notices.
 const MOST: usize = 4096;
 
 /// Hosts that hold, or held before a restart, locks.
@@ -48,7 +48,7 @@ impl Monitor {
         match hosts.known.get_mut(&route.client) {
             Some(known) => *known = (route, true),
             None if !room => {
-                log::warn!("{} will not be told of a restart: {MOST} hosts will be", route.client);
+                log::warn!("{} will get no notice of a restart: {MOST} hosts get one", route.client);
                 return;
             }
             None => drop(hosts.known.insert(route.client, (route, true))),
