@@ -70,9 +70,11 @@ struct Progress {
     struck: u64,
     /// `after`: requests that have passed.
     passed: u64,
+    /// `nth`: requests that were counted.
+    matched: u64,
     /// `stall`: the beginning of the first period.
     began: Option<Instant>,
-    /// Bandwidth: when what was let through so far is paid for.
+    /// `bandwidth`, `rate`: when what was let through so far is paid for.
     busy_until: Option<Instant>,
     /// `disconnect every`: the next time.
     next: Option<Instant>,
@@ -90,6 +92,7 @@ impl Injector {
                     random,
                     struck: 0,
                     passed: 0,
+                    matched: 0,
                     began: None,
                     busy_until: None,
                     next: None,
@@ -167,6 +170,12 @@ impl Active {
             progress.struck += 1;
             return Decision { delay: stall - into, ..Decision::default() };
         }
+        if let Some(nth) = rule.nth {
+            progress.matched += 1;
+            if !progress.matched.is_multiple_of(nth) {
+                return Decision::default();
+            }
+        }
         if let Some(p) = rule.probability {
             // 53 bits: a uniform number in [0, 1).
             let uniform = (progress.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
@@ -175,9 +184,10 @@ impl Active {
             }
         }
         let mut delay = rule.delay.unwrap_or_default();
-        if let Some(bandwidth) = rule.bandwidth {
+        let paces = [rule.bandwidth.map(|bandwidth| bytes as f64 / bandwidth), rule.rate.map(f64::recip)];
+        if let Some(takes) = paces.into_iter().flatten().reduce(f64::max) {
             let start = progress.busy_until.map_or(now, |until| until.max(now));
-            let until = start + Duration::from_secs_f64(bytes as f64 / bandwidth);
+            let until = start + Duration::from_secs_f64(takes);
             progress.busy_until = Some(until);
             delay += until - now;
         }
@@ -269,6 +279,15 @@ mod tests {
         assert_eq!(injector.decide(READ4, ONE, 10_000, now).delay, Duration::ZERO);
         let later = now + Duration::from_secs(1);
         assert_eq!(injector.decide(READ4, TWO, 10_000, later).delay, Duration::from_millis(10));
+    }
+
+    #[test]
+    fn a_rate_spaces_requests_and_one_in_so_many_is_struck() {
+        let injector = injector(&["* rate=200", "READ delay=20ms nth=3"]);
+        let now = Instant::now();
+        let delay = |operation| injector.decide(operation, ONE, 10_000, now).delay.as_millis();
+        assert_eq!([Operation::Compound; 3].map(delay), [5, 10, 15]);
+        assert_eq!([READ4; 7].map(delay), [0, 0, 20, 0, 0, 20, 0]);
     }
 
     #[test]

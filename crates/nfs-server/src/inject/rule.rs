@@ -22,11 +22,15 @@ pub struct Rule {
     pub(super) count: Option<u64>,
     /// Requests that pass before the rule strikes.
     pub(super) after: u64,
+    /// Of so many requests that match, the last one is struck.
+    pub(super) nth: Option<u64>,
     pub(super) every: Option<Duration>,
     pub(super) delay: Option<Duration>,
     /// How long everything waits at the beginning of each `every`.
     pub(super) stall: Option<Duration>,
     pub(super) bandwidth: Option<f64>,
+    /// Requests a second.
+    pub(super) rate: Option<f64>,
     pub(super) error: Option<InjectedError>,
     pub(super) drop_reply: bool,
     pub(super) disconnect: bool,
@@ -79,7 +83,7 @@ impl InjectedError {
 impl Rule {
     /// How long a reply is held back whenever the rule strikes; `None` where that depends on what else is under way.
     pub fn held(&self) -> Option<Duration> {
-        let depends = self.stall.is_some() || self.bandwidth.is_some();
+        let depends = self.stall.is_some() || self.bandwidth.is_some() || self.rate.is_some();
         (!depends).then(|| self.delay.unwrap_or_default())
     }
 
@@ -161,6 +165,18 @@ impl Rule {
             ("bandwidth", Some(value)) => {
                 self.bandwidth = Some(value.parse::<Bandwidth>().map_err(|e| e.to_string())?.0);
             }
+            ("rate", Some(value)) => {
+                let rate = value.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate > 0.0);
+                self.rate = Some(rate.ok_or_else(|| {
+                    format!("invalid `rate={value}`; expected requests per second, such as `rate=200`")
+                })?);
+            }
+            ("nth", Some(value)) => {
+                let nth = value.parse().ok().filter(|nth| *nth > 0);
+                self.nth = Some(nth.ok_or_else(|| {
+                    format!("invalid `nth={value}`; expected a whole number, such as `nth=64` for one request in 64")
+                })?);
+            }
             ("error", Some(value)) => {
                 self.error = Some(InjectedError::parse(value).ok_or_else(|| {
                     format!("unknown NFS error `{value}`; expected one such as NFS4ERR_DELAY or NFS3ERR_IO")
@@ -193,8 +209,8 @@ impl Rule {
             _ => {
                 return Err(format!(
                     "unknown word `{word}`; actions are delay=TIME, stall=TIME, error=NAME, drop-reply, \
-                     disconnect, bandwidth=RATE, corrupt, lie, keep-verifier, conditions p=NUMBER, client=N, count=N, after=N, \
-                     every=TIME"
+                     disconnect, bandwidth=RATE, rate=NUMBER, corrupt, lie, keep-verifier, conditions p=NUMBER, nth=N, client=N, \
+                     count=N, after=N, every=TIME"
                 ));
             }
         }
@@ -205,10 +221,11 @@ impl Rule {
         if self.keep_verifier {
             return self.check_keep_verifier();
         }
-        let acts = self.delay.is_some() || self.bandwidth.is_some() || self.error.is_some();
+        let paced = self.bandwidth.is_some() || self.rate.is_some();
+        let acts = self.delay.is_some() || paced || self.error.is_some();
         if !acts && self.stall.is_none() && !self.drop_reply && !self.disconnect && !self.falsifies() {
             return Err(
-                "has no action; add delay=, stall=, error=, bandwidth=, drop-reply, disconnect, corrupt, \
+                "has no action; add delay=, stall=, error=, bandwidth=, rate=, drop-reply, disconnect, corrupt, \
                         lie or keep-verifier"
                     .into(),
             );
@@ -235,9 +252,9 @@ impl Rule {
         if self.every.is_some() && self.operation.is_some() {
             return Err("`disconnect every=` closes connections, not operations; write `*`".into());
         }
-        if self.every.is_some() && self.after > 0 {
+        if self.every.is_some() && (self.after > 0 || self.nth.is_some()) {
             return Err(
-                "`after` counts requests, which `disconnect every=` does not wait for; leave it out".into()
+                "`after` and `nth` count requests, which `disconnect every=` does not wait for; leave them out".into()
             );
         }
         Ok(())
@@ -258,7 +275,8 @@ impl Rule {
 
     fn check_stall(&self, stall: Duration, acts: bool) -> Result<(), String> {
         let alone = !acts && !self.drop_reply && !self.disconnect && !self.falsifies();
-        if !alone || self.probability.is_some() || self.count.is_some() || self.after > 0 {
+        let some = self.probability.is_some() || self.nth.is_some() || self.count.is_some();
+        if !alone || some || self.after > 0 {
             return Err(
                 "`stall` goes with `every=` and `client=` alone; write the rest as a rule of its own".into(),
             );
@@ -294,6 +312,8 @@ mod tests {
             "WRITE corrupt p=0.0001",
             "* stall=1s every=5s",
             "READ delay=2ms after=1000",
+            "WRITE delay=20ms nth=64",
+            "* rate=200",
             "COMMIT lie",
             "WRITE lie p=0.01",
             "* keep-verifier",
@@ -313,7 +333,10 @@ mod tests {
         assert!(error("READ delay=1ms p=2").contains("invalid probability"));
         assert!(error("READ delay=1ms client=0").contains("counted from 1"));
         assert!(error("READ delay=1ms every=1s").contains("goes with `disconnect`"));
-        assert!(error("* disconnect every=1s after=3").contains("leave it out"));
+        assert!(error("* disconnect every=1s after=3").contains("leave them out"));
+        assert!(error("* disconnect every=1s nth=3").contains("leave them out"));
+        assert!(error("READ delay=1ms nth=0").contains("whole number"));
+        assert!(error("READ rate=0").contains("requests per second"));
         assert!(error("READ delay=1ms after=x").contains("not a whole number"));
         assert!(error("READ stall=1s").contains("needs `every=`"));
         assert!(error("READ stall=1s every=1s").contains("longer time"));
