@@ -130,6 +130,33 @@ impl PartRow {
     pub const FILES: usize = 64;
 }
 
+/// An operation that took far longer than those of its series before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SlowOperation {
+    /// Index into [`Recording::series`].
+    pub series: u32,
+    /// Index into [`Recording::workers`].
+    pub worker: u32,
+    /// Its start, or intended start in an open loop, since the start of the measured phase.
+    pub start_ns: u64,
+    /// Its latency.
+    pub latency_ns: u64,
+    /// Operations of the series that workers of its thread ended since the slow one before it, itself included; `None` of the
+    /// first.
+    pub since: Option<u64>,
+    /// The same, of its worker alone.
+    pub since_own: Option<u64>,
+}
+
+impl SlowOperation {
+    /// The most that are kept, the earliest ones.
+    pub const MOST: usize = 2_000;
+    /// From so many times the mean so far on an operation is slow.
+    pub const TIMES: u64 = 4;
+    /// Shorter ones are not kept.
+    pub const LEAST_NS: u64 = 1_000_000;
+}
+
 /// What one worker did in one series.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WorkerSeries {
@@ -305,6 +332,9 @@ pub struct Recording {
     /// The same operations by file and size, and calls by connection.
     #[serde(default)]
     pub parts: Vec<PartRow>,
+    /// Operations that were slow, by their start.
+    #[serde(default)]
+    pub slow: Vec<SlowOperation>,
     /// Phases in order.
     pub phases: Vec<PhaseTiming>,
     /// Filesets used.

@@ -301,6 +301,18 @@ CREATE TABLE parts (
     PRIMARY KEY (recording_id, ordinal)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE slow_operations (
+    recording_id INTEGER NOT NULL REFERENCES recordings,
+    ordinal INTEGER NOT NULL,
+    series INTEGER NOT NULL,
+    worker INTEGER NOT NULL,
+    start_ns INTEGER NOT NULL,
+    latency_ns INTEGER NOT NULL,
+    since INTEGER,
+    since_own INTEGER,
+    PRIMARY KEY (recording_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE responses (
     run_id INTEGER NOT NULL REFERENCES runs,
     ordinal INTEGER NOT NULL,

@@ -8,7 +8,8 @@ use benchmaster_record::model::OperationKind;
 use benchmaster_record::recording::{
     CacheAction, ConnectionFacts, EncodedHistogram, FilesetFacts, HostUse, IntervalStats, OperationStats,
     OperationStream, PartOf, PartRow, PhaseTiming, Recording, RpcCounters, RpcPhase, RpcRecording, RpcRow,
-    RpcSource, SeriesKey, SeriesRecording, StopReason, WorkerRecording, WorkerSeries, latency_histogram,
+    RpcSource, SeriesKey, SeriesRecording, SlowOperation, StopReason, WorkerRecording, WorkerSeries,
+    latency_histogram,
 };
 
 use benchmaster_record::results::{ServerOperation, ServerUse};
@@ -125,6 +126,14 @@ pub(super) fn recording(random: &mut Random, shape: &Shape<'_>) -> Recording {
             key: 3,
             count: 40,
             sum_ns: 80_000_000,
+        }],
+        slow: vec![SlowOperation {
+            series: 0,
+            worker: 1,
+            start_ns: 2_000_000,
+            latency_ns: 80_000_000,
+            since: Some(64),
+            since_own: None,
         }],
         replay: None,
     }

@@ -468,6 +468,7 @@ impl Execution<'_> {
             series: collected.series,
             workers: ran.workers,
             parts: collected.parts,
+            slow: collected.slow,
             phases,
             filesets,
             cache,

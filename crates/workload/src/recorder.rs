@@ -6,7 +6,7 @@
 
 use crate::counts::LatencyCounts;
 use crate::operation_error::OperationError;
-use crate::recording::{NO_FILE, TraceRecord, WorkerSeries};
+use crate::recording::{NO_FILE, SlowOperation, TraceRecord, WorkerSeries};
 use crate::trace::TraceSender;
 use benchmaster_clock::{Clock, Ticks};
 use benchmaster_record::phase::Phase;
@@ -15,11 +15,13 @@ mod collector;
 mod interval;
 mod parts;
 mod shared;
+mod slow;
 
 pub(crate) use collector::Collector;
 use interval::Interval;
 use parts::Parts;
 pub(crate) use shared::{ThreadRecorder, WorkerRecord};
+use slow::Slow;
 
 /// When one operation ran.
 #[derive(Debug, Clone, Copy)]
@@ -208,6 +210,7 @@ struct Slot {
     first: Option<(Ticks, u64)>,
     last_end: Ticks,
     parts: Parts,
+    slow: Slow,
 }
 
 impl Slot {
@@ -221,6 +224,7 @@ impl Slot {
             first: None,
             last_end: start,
             parts: Parts::new(),
+            slow: Slow::new(),
         }
     }
 
@@ -308,6 +312,18 @@ impl<'a> WorkerRecorder<'a> {
         self.collector.take(self.interval.number, &mut self.slots);
     }
 
+    #[cold]
+    fn slow_operation(&self, series: u16, timing: Timing, latency_ns: u64) -> SlowOperation {
+        let start_ns = self.clock.nanos(self.start, timing.intended);
+        SlowOperation {
+            series: series.into(),
+            worker: self.worker,
+            start_ns,
+            latency_ns,
+            ..SlowOperation::default()
+        }
+    }
+
     /// `false` when it took long.
     #[inline]
     fn trace(&mut self, series: u16, timing: Timing, bytes: u64, spot: Spot, error: u16) -> bool {
@@ -343,6 +359,11 @@ impl<'a> WorkerRecorder<'a> {
         slot.last_end = timing.end;
         if slot.first.is_none() {
             slot.first = Some((timing.start, latency));
+        }
+        if slot.slow.is(latency) {
+            let slow = self.slow_operation(series, timing, latency);
+            let slot = &mut self.slots[usize::from(series)];
+            slot.slow.take(slow, slot.latency.len(), None);
         }
         self.trace(series, timing, bytes, spot, 0) && !rolls
     }

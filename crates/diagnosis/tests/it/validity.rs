@@ -123,6 +123,7 @@ impl Case {
             samples: Vec::new(),
             collected: Vec::new(),
             parts: vec![],
+            slow: vec![],
             replay: None,
         };
         let environment = Environment {

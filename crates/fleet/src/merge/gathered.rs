@@ -104,6 +104,7 @@ impl Gathered {
         let merged = Recording {
             series: series::merge(&all)?,
             parts: series::part_rows(&all),
+            slow: series::slow(&all),
             rpc: rpc::merge(&all),
             phases: phases(&all),
             filesets: filesets(workload, &all),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use benchmaster_record::recording::{
     EncodedHistogram, HistogramError, IntervalStats, OperationStats, PartOf, PartRow, Recording,
-    SeriesRecording, latency_histogram,
+    SeriesRecording, SlowOperation, latency_histogram,
 };
 use hdrhistogram::Histogram;
 
@@ -47,6 +47,22 @@ pub(super) fn part_rows(parts: &[&Recording]) -> Vec<PartRow> {
         sum_ns,
     };
     sums.into_iter().map(row).collect()
+}
+
+/// The first slow operations of all processes, whose workers follow each other.
+pub(super) fn slow(parts: &[&Recording]) -> Vec<SlowOperation> {
+    let before = parts.iter().scan(0_u32, |workers, part| {
+        let before = *workers;
+        *workers += part.workers.len() as u32;
+        Some(before)
+    });
+    let of = |(part, before): (&&Recording, u32)| -> Vec<SlowOperation> {
+        part.slow.iter().map(|one| SlowOperation { worker: one.worker + before, ..*one }).collect()
+    };
+    let mut slow: Vec<SlowOperation> = parts.iter().zip(before).flat_map(of).collect();
+    slow.sort_by_key(|one| (one.start_ns, one.worker));
+    slow.truncate(SlowOperation::MOST);
+    slow
 }
 
 /// One series over all processes.

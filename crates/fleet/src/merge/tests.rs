@@ -123,6 +123,7 @@ fn performed(share: Share, latencies: &[u64], shift: i64) -> Performed {
         start: None,
         samples: Vec::new(),
         collected: Vec::new(),
+        slow: vec![],
         replay: None,
     };
     let observations = Observations { samples: Some(Samples::default()), collected: Vec::new() };

@@ -2,7 +2,7 @@
 
 use benchmaster_record::recording::{
     CacheAction, FilesetFacts, HostUse, IntervalStats, OperationStats, OperationStream, PartRow, PhaseTiming,
-    Recording, SeriesKey, SeriesRecording, WorkerRecording, WorkerSeries,
+    Recording, SeriesKey, SeriesRecording, SlowOperation, WorkerRecording, WorkerSeries,
 };
 use benchmaster_record::witness::Witness;
 use rusqlite::{Connection, Result, Row};
@@ -13,6 +13,7 @@ use super::{Inserted, Parts, RowError, all, hosts, insert_list, load_list, map, 
 columns! {
     PhaseTiming { phase, start_ns, end_ns, operations, errors }
     PartRow { part, label, key, count, sum_ns }
+    SlowOperation { series, worker, start_ns, latency_ns, since, since_own }
     FilesetFacts { name, files, bytes, reused, cached_bytes }
     CacheAction { requested = "cache_requested", done = "cache_done" }
     SeriesKey { group = "worker_group", label, operation }
@@ -50,6 +51,7 @@ pub(super) fn insert_recording(connection: &Connection, row: NewRow, r: &Recordi
         insert_worker(connection, id, ordinal, worker, &series_ids)?;
     }
     insert_list(connection, "parts", of, &r.parts)?;
+    insert_list(connection, "slow_operations", of, &r.slow)?;
     if let Some(rpc) = &r.rpc {
         wire::insert_rpc(connection, id, rpc)?;
     }
@@ -155,7 +157,8 @@ pub(super) fn load_recordings(connection: &Connection, run: i64, parts: Parts) -
             start: hosts::load_start(connection, id)?,
             samples: hosts::load_samples(connection, id, parts)?,
             collected: hosts::load_collected(connection, id, parts)?,
-            parts: load_parts(connection, id)?,
+            parts: load_known(connection, "parts", id)?,
+            slow: load_known(connection, "slow_operations", id)?,
             witness: load_witness(connection, id)?,
             replay: None,
         });
@@ -172,11 +175,12 @@ fn has(connection: &Connection, table: &str) -> Result<bool> {
     Ok(!all(connection, known, [table], |_| Ok(()))?.is_empty())
 }
 
-fn load_parts(connection: &Connection, recording: i64) -> Result<Vec<PartRow>> {
-    if !has(connection, "parts")? {
+/// A list of a table that results of earlier versions lack.
+fn load_known<T: Columns>(connection: &Connection, table: &str, recording: i64) -> Result<Vec<T>> {
+    if !has(connection, table)? {
         return Ok(Vec::new());
     }
-    load_list(connection, "parts", ("recording_id", recording))
+    load_list(connection, table, ("recording_id", recording))
 }
 
 fn insert_witness(connection: &Connection, recording: i64, witness: &Witness) -> Inserted {

@@ -12,7 +12,7 @@ use crate::execute::Done;
 use crate::operation_error::OperationError;
 use crate::recording::{
     EncodedHistogram, IntervalStats, OperationStats, PartOf, PartRow, SeriesKey, SeriesRecording,
-    latency_histogram,
+    SlowOperation, latency_histogram,
 };
 
 /// Errors kept in full.
@@ -44,6 +44,7 @@ struct Inner {
     totals: Vec<Accumulated>,
     /// Of each series, as in its slots.
     parts: Vec<Vec<(u64, u64)>>,
+    slow: Vec<SlowOperation>,
     service: Vec<Histogram<u64>>,
     errors: Vec<BTreeMap<String, u64>>,
     details: Vec<String>,
@@ -116,6 +117,7 @@ impl Collector {
                 closed: BTreeMap::new(),
                 totals: (0..count).map(|_| Accumulated::new()).collect(),
                 parts: vec![vec![(0, 0); PartRow::FILES + SIZES]; count],
+                slow: Vec::new(),
                 service: (0..if open_loop { count } else { 0 }).map(|_| latency_histogram()).collect(),
                 errors: vec![BTreeMap::new(); count],
                 details: Vec::new(),
@@ -159,6 +161,8 @@ impl Collector {
             {
                 *sum = (sum.0 + more.0, sum.1.saturating_add(more.1));
             }
+            let room = SlowOperation::MOST.saturating_sub(inner.slow.len());
+            inner.slow.extend(slot.slow.hand_in(slot.latency.len(), slot.sum_ns).take(room));
             if let Some(service) = &slot.service {
                 service.add_to(&mut inner.service[at]);
             }
@@ -227,8 +231,9 @@ impl Collector {
                 service: service.next(),
             })
             .collect();
-        let Inner { details, corruption, verified, .. } = inner;
-        Collected { series, parts, details, corruption, verified }
+        let Inner { details, corruption, verified, mut slow, .. } = inner;
+        slow.sort_by_key(|one| (one.start_ns, one.worker));
+        Collected { series, parts, slow, details, corruption, verified }
     }
 }
 
@@ -249,6 +254,7 @@ fn part_rows(label: &str, parts: &[(u64, u64)]) -> Vec<PartRow> {
 pub(crate) struct Collected {
     pub(crate) series: Vec<SeriesRecording>,
     pub(crate) parts: Vec<PartRow>,
+    pub(crate) slow: Vec<SlowOperation>,
     pub(crate) details: Vec<String>,
     pub(crate) corruption: Option<String>,
     pub(crate) verified: u64,

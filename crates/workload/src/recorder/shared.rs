@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use super::interval::Interval;
 use super::{Collector, Slot, Spot, Timing, describe};
 use crate::operation_error::OperationError;
-use crate::recording::{TraceRecord, WorkerSeries};
+use crate::recording::{SlowOperation, TraceRecord, WorkerSeries};
 use crate::trace::TraceSender;
 use benchmaster_clock::{Clock, Ticks};
 
@@ -74,6 +74,8 @@ pub(crate) struct WorkerRecord<'t> {
     thread: &'t ThreadRecorder<'t>,
     worker: u32,
     totals: Vec<WorkerSeries>,
+    /// Of each series, which of the worker's operations was the last slow one.
+    last_slow: Vec<Option<u64>>,
     verified: u64,
 }
 
@@ -81,8 +83,9 @@ impl<'t> WorkerRecord<'t> {
     /// A record of worker number `worker` of the run.
     pub(crate) fn new(thread: &'t ThreadRecorder<'t>, worker: u32) -> Self {
         let total = |series| WorkerSeries { series, ..WorkerSeries::default() };
-        let totals = (0..).zip(&thread.collector.series).map(|(series, _)| total(series)).collect();
-        Self { thread, worker, totals, verified: 0 }
+        let series = &thread.collector.series;
+        let totals = (0..).zip(series).map(|(series, _)| total(series)).collect();
+        Self { thread, worker, totals, last_slow: vec![None; series.len()], verified: 0 }
     }
 
     /// The worker's totals; empties the record.
@@ -141,6 +144,17 @@ impl<'t> WorkerRecord<'t> {
         if total.first_start_ns.is_none() {
             total.first_start_ns = Some(clock.nanos(*start, timing.start));
             total.first_latency_ns = Some(latency);
+        }
+        if slot.slow.is(latency) {
+            let last = self.last_slow[usize::from(series)].replace(total.count);
+            let slow = SlowOperation {
+                series: series.into(),
+                worker: self.worker,
+                start_ns: clock.nanos(*start, timing.intended),
+                latency_ns: latency,
+                ..SlowOperation::default()
+            };
+            slot.slow.take(slow, slot.latency.len(), Some(last.map(|last| total.count - last)));
         }
         self.trace(inner, series, timing, (bytes, spot), 0) && !rolls
     }

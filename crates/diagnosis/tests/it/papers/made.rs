@@ -166,6 +166,7 @@ pub fn recording(workload: &str, seconds: f64) -> Recording {
         samples: vec![],
         collected: vec![],
         parts: vec![],
+        slow: vec![],
         replay: None,
     }
 }
