@@ -57,6 +57,9 @@ pub enum NfsError {
     /// It was tried again until the time was over (`NFS4ERR_DELAY`, grace, a lock held by another).
     #[error("the server asked to retry later until the time limit")]
     TriedTooLong,
+    /// Sessions, client ids or open files were lost again after each of many recoveries.
+    #[error("the session or the state on the server was lost again after each of {0} recoveries")]
+    NeverRecovered(u32),
 }
 
 impl From<XdrError> for NfsError {
@@ -77,7 +80,7 @@ impl NfsError {
                 libc::EPROTONOSUPPORT
             }
             Self::Rpc(RpcError::ProcedureUnavailable { .. }) | Self::Unsupported(_) => libc::EOPNOTSUPP,
-            Self::Rpc(_) | Self::Nonsense(_) | Self::StateLost(_) => libc::EIO,
+            Self::Rpc(_) | Self::Nonsense(_) | Self::StateLost(_) | Self::NeverRecovered(_) => libc::EIO,
             Self::NameTooLong => libc::ENAMETOOLONG,
             Self::TooManyEntries(_) => libc::EOVERFLOW,
             Self::V2(status) => errno_of(status.0),

@@ -39,7 +39,7 @@ impl Retry {
     pub(in crate::v4) fn recovering(&mut self) -> NfsResult<()> {
         self.recoveries += 1;
         if self.recoveries > RECOVERIES {
-            return Err(NfsError::TriedTooLong);
+            return Err(NfsError::NeverRecovered(RECOVERIES));
         }
         Ok(())
     }
