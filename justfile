@@ -71,6 +71,11 @@ bench:
 pathology *NAMES:
     BENCHMASTER_PATHOLOGY=all UPDATE_PATHOLOGY=1 cargo test --release -p benchmaster --test full -- {{NAMES}}
 
+# Conditions that seeds draw, each really run and diagnosed: prints a line for each, and how many were named (`just random 0..40`).
+# A quarter of a minute for each seed, on a host with nothing else to do.
+random SEEDS:
+    BENCHMASTER_RANDOM={{SEEDS}} cargo test --release -p benchmaster --test full
+
 # The papers' studies, scaled to minutes, on a host with nothing else to do: writes the table of docs/papers.md.
 papers *NAMES:
     cargo build --release

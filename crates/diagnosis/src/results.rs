@@ -12,6 +12,7 @@ mod merge;
 pub(crate) mod phenomena;
 pub(crate) mod rule;
 mod slope;
+mod slow;
 #[cfg(test)]
 pub(crate) mod testing;
 

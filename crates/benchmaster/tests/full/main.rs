@@ -14,6 +14,7 @@ mod client;
 mod limit;
 mod papers;
 mod pathology;
+mod random;
 mod studies;
 
 use std::ffi::OsStr;
@@ -68,10 +69,11 @@ fn update(document: &Path, command: &str, figures: &str) {
 }
 
 fn main() -> ExitCode {
-    if let Some(ended) = pathology::all().or_else(papers::all) {
+    if let Some(ended) = pathology::all().or_else(papers::all).or_else(random::all) {
         return ended;
     }
     let made = pathology::quick().into_iter().chain(client::trials()).chain(papers::trials());
+    let made = made.chain([libtest_mimic::Trial::test("random_conditions_are_run", random::check)]);
     let trials = studies::trials().into_iter().chain(made);
     let ignored = trials.map(|trial| trial.with_ignored_flag(true)).collect();
     libtest_mimic::run(&Arguments::from_args(), ignored).exit_code()

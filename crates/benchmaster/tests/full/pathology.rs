@@ -10,7 +10,7 @@
 //! * `UPDATE_PATHOLOGY=1`: the figures of `docs/diagnose.md` are written anew.
 
 mod matrix;
-mod scenario;
+pub(crate) mod scenario;
 pub(crate) mod trial;
 
 use std::collections::BTreeMap;

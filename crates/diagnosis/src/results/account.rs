@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::diagnosis::Spent;
 use crate::prelude::*;
+use crate::results::conditions::tcp_stalls::held_by_losses;
 use crate::results::link::{Usage, frames, usage};
 
 /// Fewer calls say little.
@@ -224,6 +225,9 @@ fn divide(
         return None;
     }
     open.take(Part::Host, clients_work(measured));
+    // Of a network that is not lossy by the study's doing: what its connections counted.
+    let held = held_by_losses(measured).map_or(0.0, |share| share * phase.total().execute_ns as f64);
+    open.take(Part::NetworkQueue, held);
     open.take(Part::Unknown, windows(phase, round_trip));
     if full {
         open.take(Part::NetworkQueue, open.left);

@@ -20,7 +20,7 @@ pub(crate) mod slots;
 mod tcp_window;
 mod think_time;
 mod tls;
-mod uneven;
+pub(super) mod uneven;
 
 use crate::results::rule::{Comparison, Detector};
 

@@ -4,6 +4,7 @@ use crate::results::rule::{Comparison, Detector};
 
 mod bufferbloat;
 mod clients;
+mod counted;
 mod course;
 mod drift;
 mod fast_server;
@@ -25,6 +26,7 @@ mod slots;
 mod small_calls;
 mod spikes;
 pub(super) mod standstill;
+mod stops;
 mod tools;
 mod transmit_queues;
 mod versions;

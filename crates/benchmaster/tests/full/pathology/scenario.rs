@@ -92,6 +92,22 @@ impl Case<'_> {
 }
 
 impl Scenario {
+    /// One that a seed draws: without a study yet.
+    pub(crate) fn drawn(name: String) -> Self {
+        Self {
+            name,
+            planted: String::new(),
+            finds: Vec::new(),
+            also: Vec::new(),
+            needs: Needs::Nothing,
+            burners: 0,
+            quick: false,
+            sizes: unchanged(),
+            seeds: 1,
+            study: String::new(),
+        }
+    }
+
     /// Whether nothing is planted.
     pub(crate) fn is_clean(&self) -> bool {
         self.finds.is_empty()

@@ -76,6 +76,7 @@ pub(crate) struct Diagnosis {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) id: String,
+    pub(crate) confidence: String,
     pub(crate) at: Option<At>,
 }
 

@@ -4,6 +4,7 @@ use benchmaster_stats::share::at_least;
 
 use crate::prelude::*;
 use crate::results::account::is_loopback;
+use crate::results::slow::together;
 
 pub(super) const DETECTOR: Detector = Detector { id: "tcp-stalls", detect };
 
@@ -15,6 +16,8 @@ const LEVEL: f64 = 0.01;
 const CHANCE: f64 = 0.2;
 /// Segments sent again for each stall, at least: half of them are sent by the server, which may not be sampled.
 const LEAST_AGAIN: f64 = 1.0 / 3.0;
+/// Times the median from which on an operation was held up.
+const HELD_TIMES: u64 = 5;
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     if measured.rpcs().is_none() {
@@ -72,6 +75,19 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             .tested("binomial: slow operations at TCP's timeouts, against 20 % by chance", p, None)
             .costs(part),
     )
+}
+
+/// The share of the operations' time that those took which lost segments held up: slow ones that TCP sent segments again for, up to
+/// three at a time for each, since one end of the connections may not be sampled. `None` where something else made more of them
+/// slow.
+pub(in crate::results) fn held_by_losses(measured: &Measured<'_>) -> Option<f64> {
+    let again = sent_again(measured).filter(|again| *again >= LEAST as f64)?;
+    let series = measured.recording.series.iter().max_by_key(|series| series.total.sum_ns)?;
+    let usual = series.total.latency.decode().ok()?.value_at_quantile(0.5);
+    let held = together(measured, HELD_TIMES * usual, usual);
+    let is = !held.is_empty() && again >= held.len() as f64 * LEAST_AGAIN;
+    let ns: u64 = held.iter().map(|one| one.sum_ns).sum();
+    is.then(|| share(ns as f64, measured.operation_ns() as f64))
 }
 
 /// How much a counter of all sampled hosts grew.

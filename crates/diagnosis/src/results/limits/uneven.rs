@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use benchmaster_record::recording::{PartOf, PartRow};
 
 use crate::prelude::*;
+use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::phenomena::{divide, lost_in_stretches};
 
 /// Operations of each that is compared.
@@ -18,14 +19,18 @@ const LEAST_NS: f64 = 0.5e6;
 const LEAST_GAP: f64 = 1.3;
 /// Standard errors between the two, since the division is the best of many.
 const LEAST_ERRORS: f64 = 5.0;
+/// The same where other programs hold up clients, many of their calls at a time, for it to be likely.
+const LEAST_ERRORS_NOISY: f64 = 10.0;
 /// Share of the operations' time.
 const LEAST_SHARE: f64 = 0.1;
-/// Bytes per nanosecond of the slowest link that is reckoned with: 100 Mbit/s.
+/// Bytes per nanosecond of the slowest link that is reckoned with: 100 Mbit/s. One that moved any of the sizes faster is faster;
+/// sizes are rounded up to powers of two, so that half of that is certain.
 const SLOWEST: f64 = 0.0125;
+const CERTAIN: f64 = 0.5;
 /// Runs from which on clients are compared over all of them (`slow-client`).
 const RUNS: usize = 3;
 
-pub(super) const DETECTOR: Detector = Detector { id: "slow-part", detect };
+pub(in crate::results) const DETECTOR: Detector = Detector { id: "slow-part", detect };
 
 /// Operations that are compared: which, how many, and nanoseconds.
 type Compared = BTreeMap<u32, (u64, f64)>;
@@ -60,7 +65,11 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let of_clients = (runs.count() < RUNS).then(|| clients(measured)).into_iter().flatten();
     let of_clients = of_clients.filter_map(|(label, set)| slow(measured, None, label, set));
     let worst = of_parts.chain(of_clients).max_by(|a, b| a.lost.total_cmp(&b.lost));
-    worst.map_or(Verdict::Clear, |slow| Verdict::Found(finding(&slow)))
+    let sure = |slow: &Slow| slow.errors >= LEAST_ERRORS_NOISY || !is_noisy(measured);
+    worst.map_or(Verdict::Clear, |slow| {
+        let confidence = if sure(&slow) { Confidence::Likely } else { Confidence::Possible };
+        Verdict::Found(finding(&slow, confidence))
+    })
 }
 
 /// Operations of each series by client.
@@ -80,10 +89,10 @@ fn clients<'a>(measured: &Measured<'a>) -> Vec<(&'a str, Compared)> {
 
 fn slow(measured: &Measured<'_>, part: Option<PartOf>, label: &str, mut set: Compared) -> Option<Slow> {
     set.retain(|_, (count, _)| *count >= LEAST_CALLS);
-    let own = |key: u32, sum: f64, count: u64| {
-        let bytes = if part == Some(PartOf::Size) { (1_u64 << key.min(32)) as f64 } else { 0.0 };
-        (sum / count as f64 - bytes / SLOWEST).max(1.0)
-    };
+    let bytes = |key: u32| if part == Some(PartOf::Size) { (1_u64 << key.min(32)) as f64 } else { 0.0 };
+    let speeds = set.iter().map(|(&key, &(count, sum))| CERTAIN * bytes(key) * count as f64 / sum.max(1.0));
+    let speed = speeds.fold(SLOWEST, f64::max);
+    let own = |key: u32, sum: f64, count: u64| (sum / count as f64 - bytes(key) / speed).max(1.0);
     let mut means: Vec<(f64, u32, u64)> =
         set.iter().map(|(&key, &(count, sum))| (own(key, sum, count), key, count)).collect();
     means.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -98,7 +107,15 @@ fn slow(measured: &Measured<'_>, part: Option<PartOf>, label: &str, mut set: Com
     let apart = slow.first()?.0 >= LEAST_GAP * quick.last()?.0;
     let deviation = spread(measured, label)?;
     let error = deviation * (1.0 / quick_calls.max(1) as f64 + 1.0 / count.max(1) as f64).sqrt();
-    let much = mean >= LEAST_TIMES * others && mean - others >= LEAST_NS;
+    // What is subtracted for bytes must not be all of the difference.
+    let raw = |some: &[(f64, u32, u64)]| {
+        let of = some.iter().filter_map(|(_, key, _)| set.get(key));
+        let (calls, ns) = of.fold((0, 0.0), |(calls, ns), (count, sum)| (calls + count, ns + sum));
+        ns / calls.max(1) as f64
+    };
+    let much = mean >= LEAST_TIMES * others
+        && mean - others >= LEAST_NS
+        && raw(slow) >= LEAST_TIMES * raw(quick);
     let errors = (mean - others) / error.max(1.0);
     let whole = if part == Some(PartOf::Connection) {
         measured.calls()?.execute_ns as f64
@@ -143,7 +160,7 @@ fn spread(measured: &Measured<'_>, label: &str) -> Option<f64> {
     of.map(|latency| latency.stdev()).reduce(f64::max)
 }
 
-fn finding(slow: &Slow) -> Finding {
+fn finding(slow: &Slow, confidence: Confidence) -> Finding {
     let operation = if slow.label.is_empty() { "calls".into() } else { format!("`{}`", slow.label) };
     let what = format!(
         "Of {operation}, those of {} take {}, where the others take {}: {} of the time is theirs alone.",
@@ -154,7 +171,7 @@ fn finding(slow: &Slow) -> Finding {
     );
     let name = format!("difference of means: {:.0} standard errors", slow.errors);
     let p = (benchmaster_stats::t_two_sided_p(slow.errors, 1e6) * PartRow::FILES as f64).min(1.0);
-    Finding::new(Confidence::Likely, what)
+    Finding::new(confidence, what)
         .advised(case("slow-part", slow.kind))
         .with([
             Evidence::nanoseconds("mean of the slow ones", slow.mean),
@@ -228,8 +245,14 @@ mod tests {
             None
         );
         assert_eq!(with(PartOf::File, "read", &[(0, 800, 4.6)]), None);
-        // 1 MiB takes 84 ms at 100 Mbit/s.
+        // 1 MiB takes 84 ms at 100 Mbit/s, and 21 ms where 64 KiB take no more than 1.3 ms; of that half is certain.
         assert_eq!(with(PartOf::Size, "read", &[(12, 700, 1.0), (20, 100, 80.0)]), None);
+        // Less is left of the larger one after its bytes, and it is no quicker.
+        assert_eq!(with(PartOf::Size, "read", &[(10, 400, 0.98), (13, 400, 0.99)]), None);
+        let sizes =
+            |large: f64| with(PartOf::Size, "read", &[(12, 350, 1.0), (16, 350, 1.3), (20, 100, large)]);
+        assert_eq!(sizes(41.0), None);
+        assert!(sizes(80.0).unwrap().contains("those of size 1 MiB of 3"));
     }
 
     #[test]

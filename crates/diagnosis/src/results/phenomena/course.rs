@@ -3,7 +3,8 @@
 
 use benchmaster_stats::median;
 
-use super::standstill::explained;
+use super::standstill::{explained, waited};
+use super::stops::of_one_length;
 use super::tools::{counted_whole, digits, p_text};
 use crate::prelude::*;
 use crate::results::doubts::noisy_host::is_noisy;
@@ -186,7 +187,7 @@ fn stretches(measured: &Measured<'_>) -> Verdict {
 }
 
 /// From one to the next, in nanoseconds.
-fn distance(times: &[u64]) -> f64 {
+pub(super) fn distance(times: &[u64]) -> f64 {
     let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
     median(&gaps).unwrap_or(0.0)
 }
@@ -202,6 +203,10 @@ fn paused(measured: &Measured<'_>) -> Verdict {
     else {
         return Verdict::Irrelevant;
     };
+    let elsewhere = throttled(measured).is_some() || waited(measured);
+    if let Some(found) = of_one_length(measured, workers, usual).filter(|_| !elsewhere) {
+        return Verdict::Found(found);
+    }
     let noisy = is_noisy(measured);
     let least = (HELD_TIMES * usual).max(if noisy { HELD_NS_NOISY } else { HELD_NS });
     let interval = measured.recording.interval_ns.max(1);
@@ -237,7 +242,7 @@ fn paused(measured: &Measured<'_>) -> Verdict {
         || !(fewest..=most).contains(&each)
         || p > MOST_P
         || part < LEAST_SHARE
-        || throttled(measured).is_some()
+        || elsewhere
         || explained(measured)
     {
         return Verdict::Clear;

@@ -4,6 +4,7 @@ use benchmaster_stats::median;
 
 use crate::prelude::*;
 use crate::results::conditions::tcp_stalls::stood_still;
+use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::limits::laws::pauses;
 
 /// Shorter ones are TCP's timeout of a segment, and what a busy host does.
@@ -101,8 +102,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             time(interval as f64)
         ),
     };
+    // A busy host stands still as well.
+    let confidence = if is_noisy(measured) { Confidence::Possible } else { Confidence::Likely };
     Verdict::Found(
-        Finding::new(Confidence::Likely, what)
+        Finding::new(confidence, what)
             .with([
                 Evidence::number("times in which nothing ended", stops.len() as f64),
                 Evidence::nanoseconds("the longest of them", longest),
@@ -126,15 +129,20 @@ fn empty(ended: &[u64]) -> impl Iterator<Item = (usize, usize)> {
     busy.filter_map(gap)
 }
 
-/// Whether something that is told of elsewhere made all workers wait.
+/// Whether something that is told of elsewhere made all workers wait, or a busy host may have.
 pub(super) fn explained(measured: &Measured<'_>) -> bool {
+    waited(measured) || stored(measured, CheckKind::NoisyHost).is_some()
+}
+
+/// Whether something that is told of elsewhere made all workers wait.
+pub(super) fn waited(measured: &Measured<'_>) -> bool {
     let waited = measured.rpcs().is_some_and(|(_, phase)| {
         let event = |name: &str| phase.events.get(name).copied().unwrap_or(0) > 0;
         phase.total().timeouts > 0 || event("reconnect") || event("delay")
     });
     waited
         || stood_still(measured)
-        || [CheckKind::BurstAndFlush, CheckKind::NoisyHost, CheckKind::LostWakeUps]
+        || [CheckKind::BurstAndFlush, CheckKind::LostWakeUps]
             .into_iter()
             .any(|kind| stored(measured, kind).is_some())
 }
