@@ -113,9 +113,8 @@ fn slow(measured: &Measured<'_>, part: Option<PartOf>, label: &str, mut set: Com
         let (calls, ns) = of.fold((0, 0.0), |(calls, ns), (count, sum)| (calls + count, ns + sum));
         ns / calls.max(1) as f64
     };
-    let much = mean >= LEAST_TIMES * others
-        && mean - others >= LEAST_NS
-        && raw(slow) >= LEAST_TIMES * raw(quick);
+    let much =
+        mean >= LEAST_TIMES * others && mean - others >= LEAST_NS && raw(slow) >= LEAST_TIMES * raw(quick);
     let errors = (mean - others) / error.max(1.0);
     let whole = if part == Some(PartOf::Connection) {
         measured.calls()?.execute_ns as f64

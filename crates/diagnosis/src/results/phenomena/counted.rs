@@ -1,6 +1,7 @@
 //! Slow operations after a fixed number of others, where no trace has every call: by how many ended between slow ones.
 
 use benchmaster_record::recording::SlowOperation;
+use benchmaster_stats::median;
 use benchmaster_stats::share::at_least;
 
 use super::stops::share_together;
@@ -68,13 +69,13 @@ pub(super) fn counted(measured: &Measured<'_>) -> Verdict {
 }
 
 fn regular(slow: &[SlowOperation], series: usize, of: Of) -> Option<Regular> {
-    let gap = |one: &&SlowOperation| match of {
+    let since = |one: &&SlowOperation| match of {
         Of::Thread => one.since,
         Of::Worker => one.since_own,
     };
     let of_series = slow.iter().filter(|one| one.series as usize == series);
     let gaps: Vec<(u64, f64)> = of_series
-        .filter_map(|one| Some((gap(&one)?, one.latency_ns as f64)))
+        .filter_map(|one| Some((since(&one)?, one.latency_ns as f64)))
         .filter(|(gap, _)| *gap >= LEAST_GAP)
         .collect();
     let near = |gap: u64| {
@@ -84,8 +85,9 @@ fn regular(slow: &[SlowOperation], series: usize, of: Of) -> Option<Regular> {
     let middle = gaps.iter().map(|(gap, _)| *gap).max_by_key(|gap| gaps.iter().filter(near(*gap)).count())?;
     let at: Vec<&(u64, f64)> = gaps.iter().filter(near(middle)).collect();
     let p = (at_least(at.len() as u64, gaps.len() as u64, CHANCE) * TRIED).min(1.0);
+    let gap = median(&at.iter().map(|(gap, _)| *gap as f64).collect::<Vec<_>>())? as u64;
     let sum_ns = at.iter().map(|(_, ns)| ns).sum();
-    let one = Regular { series, of, gap: middle, count: at.len(), sum_ns, p };
+    let one = Regular { series, of, gap, count: at.len(), sum_ns, p };
     (one.count >= LEAST && p <= LEVEL).then_some(one)
 }
 

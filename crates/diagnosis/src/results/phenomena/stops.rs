@@ -18,6 +18,8 @@ const LEAST: usize = 4;
 const ALIKE: f64 = 0.15;
 const CHANCE: f64 = 0.25;
 const LEVEL: f64 = 0.01;
+/// Of their length, from which on stops are compared.
+const SHORTER: f64 = 1.0 / 3.0;
 /// Share of the time of all that were held up.
 const MOST_OF_IT: f64 = 0.5;
 /// Operations of each worker between two stops.
@@ -44,11 +46,15 @@ pub(super) fn share_together(measured: &Measured<'_>, usual_ns: u64) -> f64 {
 /// Stops of one length.
 pub(super) fn of_one_length(measured: &Measured<'_>, workers: usize, usual_ns: u64) -> Option<Finding> {
     let least = (TIMES * usual_ns).max(LEAST_NS);
-    let held = together(measured, least, usual_ns);
-    let full: Vec<&Together> =
-        held.iter().filter(|one| one.workers as f64 >= WORKERS * workers as f64).collect();
-    let lengths: Vec<f64> = full.iter().map(|one| one.longest_ns as f64).collect();
+    let kept = together(measured, 0, usual_ns);
+    let is_full = |one: &&Together| one.workers as f64 >= WORKERS * workers as f64;
+    let long = kept.iter().filter(is_full).filter(|one| one.longest_ns >= least);
+    let lengths: Vec<f64> = long.map(|one| one.longest_ns as f64).collect();
     let length = median(&lengths)?;
+    // Shorter ones count as well: of those alone that are beyond a limit, many are near it.
+    let held: Vec<Together> =
+        kept.into_iter().filter(|one| one.longest_ns as f64 >= length * SHORTER).collect();
+    let full: Vec<&Together> = held.iter().filter(is_full).collect();
     let near = |one: &&&Together| (one.longest_ns as f64 - length).abs() <= ALIKE * length + usual_ns as f64;
     let alike: Vec<&Together> = full.iter().filter(near).copied().collect();
     let sum = |some: &mut dyn Iterator<Item = &Together>| some.map(|one| one.sum_ns as f64).sum::<f64>();
@@ -58,7 +64,7 @@ pub(super) fn of_one_length(measured: &Measured<'_>, workers: usize, usual_ns: u
     let calls: usize = alike.iter().map(|one| one.operations).sum();
     // The recording may have kept the first ones only.
     let (slow, kept) = (slow(measured, least), held.iter().map(|one| one.operations as f64).sum::<f64>());
-    let between = share(measured.operations() as f64 - slow, slow) * kept;
+    let between = (measured.operations() as f64 - slow) / slow * kept;
     let is = alike.len() >= LEAST
         && between >= BETWEEN * (alike.len() * workers) as f64
         && p <= LEVEL
