@@ -8,6 +8,7 @@ mod burst;
 mod clocks;
 mod course;
 pub(crate) mod data;
+mod effect;
 mod host;
 mod lab;
 pub mod machines;
@@ -69,6 +70,7 @@ pub(crate) fn rule(kind: CheckKind) -> &'static Rule {
         CheckKind::Neighbours => &lab::NEIGHBOURS,
         CheckKind::KernelWarning => &lab::KERNEL_WARNING,
         CheckKind::ReplayLeftOut => &replay::LEFT_OUT,
+        CheckKind::NotInEffect => &effect::NOT_IN_EFFECT,
         CheckKind::ReplayLate => &replay::LATE,
     }
 }

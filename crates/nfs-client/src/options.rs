@@ -239,6 +239,12 @@ impl MountOptions {
         FIELDS.iter().map(|(name, ..)| *name)
     }
 
+    /// Connections to all addresses together.
+    pub fn all_connections(&self) -> u32 {
+        let addresses = 1 + self.addresses.len();
+        self.connections.saturating_mul(u32::try_from(addresses).unwrap_or(u32::MAX))
+    }
+
     /// How long a reply is waited for before the request is sent again.
     pub fn timeout(&self) -> Duration {
         self.timeo.unwrap_or(match self.transport {

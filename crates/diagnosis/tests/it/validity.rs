@@ -18,8 +18,8 @@ use benchmaster_record::environment::TargetEnvironment;
 use benchmaster_record::model::{Claim, OpenFlag, OperationKind, Step, Workload};
 use benchmaster_record::recording::{
     AgentRecording, CacheAction, ClockFacts, ConnectionFacts, EncodedHistogram, FilesetFacts, HostSamples,
-    HostUse, IntervalStats, OperationStats, PhaseTiming, Recording, RpcCounters, RpcPhase, RpcRecording,
-    RpcRow, RpcSource, SeriesKey, SeriesRecording, StartFacts, StopReason, WorkerRecording,
+    HostUse, IntervalStats, OperationStats, PartOf, PartRow, PhaseTiming, Recording, RpcCounters, RpcPhase,
+    RpcRecording, RpcRow, RpcSource, SeriesKey, SeriesRecording, StartFacts, StopReason, WorkerRecording,
     latency_histogram,
 };
 use benchmaster_record::results::{
@@ -641,4 +641,42 @@ fn only(case: &Case) -> (CheckKind, Severity, String) {
     let checks = case.checks();
     assert_eq!(checks.len(), 1, "{checks:?}");
     (checks[0].kind, checks[0].severity, checks[0].message.clone())
+}
+
+#[test]
+fn what_the_target_asks_for_was_in_effect() {
+    let with = |url: &str, slots: Option<u32>, used: &[u64]| {
+        let mut case = Case::export(Read);
+        case.service.as_mut().unwrap().url = url.to_owned();
+        let connection = &mut case.recording.rpc.as_mut().unwrap().connection;
+        (connection.slots, connection.nconnect) = (slots, used.len() as u32);
+        let part = |(key, &count): (usize, &u64)| PartRow {
+            part: PartOf::Connection,
+            label: String::new(),
+            key: key as u32,
+            count,
+            sum_ns: 1000 * count,
+        };
+        // Those without a call are not stored.
+        case.recording.parts.extend(used.iter().enumerate().map(part).filter(|part| part.count > 0));
+        case
+    };
+    let (kind, severity, message) = with("nfs://s/v?version=4.1&slots=256", Some(64), &[99]).only();
+    assert_eq!((kind, severity), (CheckKind::NotInEffect, Severity::Invalid));
+    assert_eq!(message, "`slots=256` was not in effect: the server granted 64 of 256.");
+    let (kind, _, message) = with("nfs://s/v?version=4.1&nconnect=3", Some(64), &[50, 0, 50]).only();
+    assert_eq!(kind, CheckKind::NotInEffect);
+    assert_eq!(message, "`nconnect=3` was not in effect: the connections in use were 2 of 3.");
+    let (_, _, message) =
+        with("nfs://s/v?version=4.1&addresses=t+u&nconnect=1", Some(64), &[99, 0, 0]).only();
+    assert!(message.starts_with("`addresses=t+u` was not in effect"), "{message}");
+    // As asked; not asked for; too few calls to tell; no sessions.
+    for (url, slots, used) in [
+        ("nfs://s/v?version=4.1&slots=256&nconnect=2", Some(256), &[50, 50][..]),
+        ("nfs://s/v?version=4.1", Some(16), &[99]),
+        ("nfs://s/v?version=4.1&nconnect=4", Some(64), &[20, 20, 20, 0]),
+        ("nfs://s/v?version=3&slots=256", None, &[99]),
+    ] {
+        assert_eq!(with(url, slots, used).checks(), [], "{url}");
+    }
 }

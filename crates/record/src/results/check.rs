@@ -42,6 +42,7 @@ words! {
         ReplayLeftOut = "replay-left-out",
         ReplayLate = "replay-late",
         KernelWarning = "kernel-warning",
+        NotInEffect = "not-in-effect",
     }
 }
 

@@ -126,7 +126,7 @@ fn of_clients(
             version: Some(options.version),
             rsize: facts.map_or(0, |facts| facts.read_size.into()),
             wsize: facts.map_or(0, |facts| facts.write_size.into()),
-            nconnect: options.connections,
+            nconnect: options.all_connections(),
             slots: clients().filter_map(|client| client.facts.slots).min(),
             clients: u32::try_from(clients().count()).unwrap_or(u32::MAX),
             threads: u32::try_from(threads.len()).ok(),
