@@ -39,7 +39,7 @@ fn not_in_effect(s: Subject<'_>) -> Option<Check> {
 fn asked<'u>(url: &'u str, option: &str) -> Option<&'u str> {
     let (_, query) = url.split_once('?')?;
     let options = query.split(['&', ',']).filter_map(|text| text.split_once('='));
-    options.filter(|(name, _)| *name == option).map(|(_, value)| value).last()
+    options.rev().find(|(name, _)| *name == option).map(|(_, value)| value)
 }
 
 fn granted_slots(url: &str, rpc: &RpcRecording) -> Option<Shortfall> {
