@@ -410,7 +410,7 @@ impl Request<'_> {
             server.replies.finish(slot, kept);
         }
         server.apply(&mut effects);
-        if program == Program::Nfs4 {
+        if matches!(program, Program::Nfs4 | Program::Nlm) {
             server.note_clients();
         }
         if again {

@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 
 use super::complete::results;
 
-/// Say what is wrong, how that is known, what it costs, and what to do
+/// Say what is wrong, how that is known, its cost, and what to do
 ///
 /// Looks at what a study left in its results directory, or at nothing but the statistics that the Linux NFS client keeps for each
 /// mount: copies of /proc/self/mountstats. What they do not show is reported as unknown.

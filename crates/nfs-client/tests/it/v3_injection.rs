@@ -309,6 +309,8 @@ fn keeping(listen: SocketAddr, state: &std::path::Path, rules: &[&str]) -> Serve
         threads: 2,
         rules: rules.iter().map(|rule| rule.parse().unwrap()).collect(),
         state: Some(state.to_owned()),
+        // For as long after a restart locks are given for reclaims only.
+        lease: Duration::from_secs(5),
         ..ServerConfig::default()
     };
     Server::start(config).unwrap()

@@ -92,7 +92,11 @@ fn slow(measured: &Measured<'_>, part: Option<PartOf>, label: &str, mut set: Com
     let bytes = |key: u32| if part == Some(PartOf::Size) { (1_u64 << key.min(32)) as f64 } else { 0.0 };
     let speeds = set.iter().map(|(&key, &(count, sum))| CERTAIN * bytes(key) * count as f64 / sum.max(1.0));
     let speed = speeds.fold(SLOWEST, f64::max);
-    let own = |key: u32, sum: f64, count: u64| (sum / count as f64 - bytes(key) / speed).max(1.0);
+    // Without its bytes; what is below the least difference is all alike.
+    let own = |key: u32, sum: f64, count: u64| {
+        let mean = sum / count as f64;
+        (mean - bytes(key) / speed).max(mean.min(LEAST_NS)).max(1.0)
+    };
     let mut means: Vec<(f64, u32, u64)> =
         set.iter().map(|(&key, &(count, sum))| (own(key, sum, count), key, count)).collect();
     means.sort_by(|a, b| a.0.total_cmp(&b.0));
