@@ -49,9 +49,8 @@ pub(super) struct Files {
 impl Files {
     pub(super) fn add(&mut self, reader: &mut Reader<'_>, spec: &Spec) -> JobFiles {
         self.place(reader);
-        let (keys, per_clone) = keys(reader, spec);
-        let count = keys.len() as u64;
-        let many = (keys.len() > OPEN_FILES
+        let (keys, count, per_clone) = keys(reader, spec);
+        let many = (count > OPEN_FILES as u64
             || matches!(spec.engine, Engine::Create | Engine::Stat | Engine::Delete))
         .then_some(count);
         let keys = if many.is_some() {
@@ -167,15 +166,18 @@ fn fileset(known: &Known) -> Fileset {
     }
 }
 
-/// What identifies each of a job's files, and whether each clone has one of its own. Equal keys are the same files.
-fn keys(reader: &mut Reader<'_>, spec: &Spec) -> (Vec<String>, bool) {
+/// What identifies each of a job's files, at least as long as they are few; how many files there are; and whether each clone has
+/// one of its own. Equal keys are the same files.
+fn keys(reader: &mut Reader<'_>, spec: &Spec) -> (Vec<String>, u64, bool) {
     let count = reader.count("nrfiles", 0).unwrap_or(1).max(1);
     if let Some(names) = reader.text("filename") {
         reader.irrelevant("nrfiles", "`filename` says which files there are");
         reader.irrelevant("openfiles", "`filename` says which files there are");
         reader.irrelevant("filename_format", "`filename` says which files there are");
         let names = unescaped(names);
-        return (if names.is_empty() { vec![spec.name.clone()] } else { names }, false);
+        let names = if names.is_empty() { vec![spec.name.clone()] } else { names };
+        let count = names.len() as u64;
+        return (names, count, false);
     }
     reader.translated("nrfiles", "files of the filesets");
     match reader.count("openfiles", 0) {
@@ -189,9 +191,10 @@ fn keys(reader: &mut Reader<'_>, spec: &Spec) -> (Vec<String>, bool) {
     }
     let format = reader.text("filename_format").unwrap_or(FORMAT);
     let named = format.replace("$jobname", &spec.name).replace("$clientuid", "");
-    let keys = (0..count).map(|number| named.replace("$filenum", &number.to_string())).collect::<Vec<_>>();
-    let distinct = if format.contains("$filenum") { keys } else { keys.into_iter().take(1).collect() };
-    (distinct, format.contains("$jobnum"))
+    let distinct = if format.contains("$filenum") { count } else { 1 };
+    let keys =
+        (0..distinct).take(OPEN_FILES + 1).map(|number| named.replace("$filenum", &number.to_string()));
+    (keys.collect(), distinct.into(), format.contains("$jobnum"))
 }
 
 /// A name for people.

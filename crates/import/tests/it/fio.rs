@@ -233,6 +233,14 @@ fn files_and_those_who_share_them() {
     assert_eq!(files, [("a", 3, 0.0), ("b", 1, 1.0)]);
 }
 
+/// Their names alone would take all memory.
+#[test]
+fn billions_of_files_are_a_number() {
+    let workload = workload("rw=read\nfilesize=4k\nnrfiles=4294967295");
+    let files: Vec<u64> = workload.filesets.values().map(|fileset| fileset.files).collect();
+    assert_eq!(files, [4_294_967_295]);
+}
+
 #[test]
 fn jobs_that_end_differently_run_together() {
     let imported = import("[a]\nsize=64k\nrw=read\n[b]\nsize=128k\nrw=read\nstartdelay=2\n").unwrap();
