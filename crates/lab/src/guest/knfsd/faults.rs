@@ -1,5 +1,5 @@
-//! What goes wrong with the kernel's server on virtual time, where it is done inside the machine: nobody can kill a part of a
-//! kernel from outside.
+//! What goes wrong with the kernel's server on virtual time, done inside the machine: a part of a kernel cannot be
+//! killed from outside.
 
 use std::fs::{self, File};
 use std::io;
@@ -118,7 +118,7 @@ fn shut_down() -> io::Result<()> {
     let root = File::open(EXPORTED)?;
     let how = NO_LOG_FLUSH;
     // SAFETY: the descriptor is open, and the argument is a number that outlives the call, which reads it.
-    match unsafe { libc::ioctl(root.as_raw_fd(), SHUT_DOWN, &raw const how) } {
+    match unsafe { libc::ioctl(root.as_raw_fd(), SHUT_DOWN as _, &raw const how) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

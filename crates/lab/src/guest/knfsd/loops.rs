@@ -172,7 +172,7 @@ fn extents(file: &File) -> io::Result<Vec<Extent>> {
     let mut words = vec![0_u64; 4 + 7 * MOST];
     (words[1], words[3]) = (u64::MAX, MOST as u64);
     // SAFETY: the descriptor is open, and the kernel writes no more extents than the head says there is room for.
-    if unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP, words.as_mut_ptr()) } != 0 {
+    if unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, words.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
     let found = usize::try_from(words[2] >> 32).unwrap_or(MOST);
@@ -204,8 +204,7 @@ impl Lost {
     /// [`ToolError`]
     pub(super) fn replace(&self) -> Result<(), ToolError> {
         tools::run("losetup", &["-d", &device(self.life - 1)], SHORT)?;
-        tools::run("losetup", &[&device(self.life), &file_of(self.life).display().to_string()], SHORT)
-            .map(drop)
+        put_behind(self.life)
     }
 }
 
