@@ -209,6 +209,7 @@ impl Mount {
     /// Forgets data behind a new end of a file that we gave it.
     pub(super) fn cut(&self, node: &Node, size: u64) {
         self.0.logs.cut(&mut node.log.borrow_mut(), size);
+        self.0.logs.cut(&mut node.in_commit.borrow_mut(), size);
         if let Some(cached) = &node.cached {
             self.count_change();
             cached.changes.set(cached.changes.get() + 1);

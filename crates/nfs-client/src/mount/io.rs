@@ -157,7 +157,7 @@ impl Mount {
         bytes: usize,
         wanted: Stability,
     ) -> NfsResult<Stability> {
-        if wanted == Stability::Unstable && self.0.logs.is_full(bytes) {
+        if self.0.logs.is_full(bytes) && (wanted == Stability::Unstable || !node.is_stable()) {
             self.commit(file, node).await?;
             if self.0.logs.is_full(bytes) {
                 return Ok(Stability::File);
@@ -216,15 +216,17 @@ impl Mount {
             }
             let len = if is_broken(Mutant::ShortWriteCounted) { data.len() - done } else { written.len };
             let piece = data.part(done..done + len);
-            if written.stability == Stability::Unstable || written.stability < stability {
+            let lasts = written.stability != Stability::Unstable && written.stability >= stability;
+            // What comes to lie over data that may be written again has to be written again after them.
+            if !lasts || !node.is_stable() {
                 self.0.logs.hold(piece.len());
                 let mut log = node.log.borrow_mut();
                 if log.is_empty() {
                     *log = self.0.logs.take();
                 }
                 log.push(at, piece, written.verifier);
-                stable &= written.stability >= stability;
             }
+            stable &= written.stability >= stability;
             done += piece.len();
         }
         Ok(stable)
@@ -253,31 +255,37 @@ impl Mount {
     /// COMMIT, if anything was written that is not stable.
     pub(super) async fn commit(&self, file: &ClientFile, node: &Node) -> NfsResult<()> {
         let _alone = node.committing.alone().await;
-        if node.log.borrow().is_empty() {
+        if node.is_stable() {
             return Ok(());
         }
-        let mut log = mem::take(&mut *node.log.borrow_mut());
-        let result = match self.0.client.commit(file, Range::WHOLE).await {
-            Ok(verifier) if log.is_of(&verifier) => Ok(()),
-            Ok(_) => self.write_again(file, node, &mut log).await,
-            Err(_) if is_broken(Mutant::CommitErrorIgnored) => Ok(()),
-            Err(error) => Err(error),
-        };
-        if result.is_err() {
-            // What was written meanwhile comes after it.
-            self.take_later(node, &mut log);
-            *node.log.borrow_mut() = log;
-            return result;
+        let log = node.take_unstable();
+        *node.in_commit.borrow_mut() = log;
+        match self.0.client.commit(file, Range::WHOLE).await {
+            Ok(verifier) if !node.in_commit.borrow().is_of(&verifier) => {
+                return self.write_again(file, node).await;
+            }
+            Ok(_) => {}
+            Err(_) if is_broken(Mutant::CommitErrorIgnored) => {}
+            Err(error) => return Err(error),
         }
-        self.0.logs.give(log);
+        self.0.logs.give(mem::take(&mut *node.in_commit.borrow_mut()));
         Ok(())
     }
 
     /// Writes again what the server may have lost, and all that was written since in the same order, so that nothing
     /// old comes to lie over what is new.
-    async fn write_again(&self, file: &ClientFile, node: &Node, log: &mut Log) -> NfsResult<()> {
+    async fn write_again(&self, file: &ClientFile, node: &Node) -> NfsResult<()> {
         let _alone = node.writing.alone().await;
-        self.take_later(node, log);
+        let log = node.take_unstable();
+        let written = self.write_log(file, node, &log).await;
+        match written {
+            Ok(()) => self.0.logs.give(log),
+            Err(_) => *node.in_commit.borrow_mut() = log,
+        }
+        written
+    }
+
+    async fn write_log(&self, file: &ClientFile, node: &Node, log: &Log) -> NfsResult<()> {
         let count = log.pieces().count() - usize::from(is_broken(Mutant::RewriteForgetsLast));
         for (offset, data) in log.pieces().take(count) {
             let mut at = offset;
@@ -296,13 +304,6 @@ impl Mount {
             }
         }
         Ok(())
-    }
-
-    /// Moves what was written since the log was taken behind it.
-    fn take_later(&self, node: &Node, log: &mut Log) {
-        let mut later = mem::take(&mut *node.log.borrow_mut());
-        log.append(&mut later);
-        self.0.logs.give(later);
     }
 
     /// Attributes of an open file: GETATTR.

@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::mem;
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -26,8 +25,10 @@ pub(super) struct Node {
     pub(super) writing: Gate,
     /// Alone while data are made stable: who comes meanwhile waits for the outcome.
     pub(super) committing: Gate,
-    /// Data written and not known to be stable.
+    /// Data written and not known to be stable, and what was written stable since.
     pub(super) log: RefCell<Log>,
+    /// Earlier ones: those of the COMMIT that is under way, or that failed.
+    pub(super) in_commit: RefCell<Log>,
     /// With a cache.
     pub(super) cached: Option<Box<Cached>>,
 }
@@ -125,13 +126,29 @@ impl Node {
             writing: Gate::default(),
             committing: Gate::default(),
             log: RefCell::default(),
+            in_commit: RefCell::default(),
             cached: cached.then(Box::default),
         })
     }
 
     fn is_idle(&self) -> bool {
         let dirty = self.cached.as_ref().is_some_and(|cached| cached.pages.borrow().is_dirty());
-        !dirty && self.log.borrow().is_empty()
+        !dirty && self.is_stable()
+    }
+
+    /// Whether all that was written is known to be stable.
+    pub(super) fn is_stable(&self) -> bool {
+        self.log.borrow().is_empty() && self.in_commit.borrow().is_empty()
+    }
+
+    /// Takes what is not known to be stable, in the order of writing.
+    pub(super) fn take_unstable(&self) -> Log {
+        let (mut log, mut later) = (self.in_commit.take(), self.log.take());
+        if log.is_empty() {
+            return later;
+        }
+        log.append(&mut later);
+        log
     }
 }
 
@@ -205,7 +222,7 @@ impl Nodes {
         if open {
             return None;
         }
-        let log = mem::take(&mut *node.log.borrow_mut());
+        let log = node.take_unstable();
         if !self.cached {
             self.nodes.borrow_mut().remove(&node.handle);
             self.spare.borrow_mut().push(node);

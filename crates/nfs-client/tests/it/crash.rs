@@ -186,6 +186,53 @@ fn what_was_not_stable_is_sent_again_unless_the_verifier_stays() {
     }
 }
 
+/// What was written stable over data that are sent again afterwards lies over them.
+#[test]
+fn what_is_sent_again_does_not_cover_what_is_newer() {
+    for options in ["version=3", "version=4.1", "version=3&cache=linux"] {
+        let server = server_with(&[], losing);
+        run(async |reactor, _| {
+            let mount = connect(&reactor, &server, options).await;
+            let file = mount.open(b"file", &OpenFlags::CREATE).await.unwrap();
+            let sync = OpenFlags { sync: true, ..OpenFlags::CREATE };
+            let stable = mount.open(b"file", &sync).await.unwrap();
+            assert_eq!(mount.write(&file, &pattern(SIZE, 1), 0).await, Ok(SIZE));
+            assert_eq!(mount.write(&stable, &pattern(SIZE, 2), 0).await, Ok(SIZE));
+            server.crash(Loss::Power, 3).unwrap();
+            mount.close(file).await.unwrap();
+            mount.close(stable).await.unwrap();
+            let other = connect(&reactor, &server, "version=4.1").await;
+            assert!(is_whole(&other, b"file", 2).await, "{options}");
+        });
+    }
+}
+
+/// What is cut off while a COMMIT is under way is not sent again when that shows a crash.
+#[test]
+fn what_is_sent_again_ends_where_the_file_was_cut() {
+    for options in ["version=3", "version=4.1"] {
+        let server = server_with(&["COMMIT delay=100ms"], losing);
+        run(async |reactor, _| {
+            let mount = connect(&reactor, &server, options).await;
+            let file = mount.open(b"file", &OpenFlags::CREATE).await.unwrap();
+            assert_eq!(mount.write(&file, &pattern(SIZE, 1), 0).await, Ok(SIZE));
+            server.crash(Loss::Power, 3).unwrap();
+            // The one after a crash finds the connection broken.
+            mount.stat(b"file").await.unwrap();
+            let cut = async {
+                reactor.sleep(Duration::from_millis(30)).await;
+                mount.truncate_file(&file, 100).await.unwrap();
+            };
+            let sync = async { mount.fsync(&file).await.unwrap() };
+            let tasks: Vec<std::pin::Pin<Box<dyn Future<Output = ()>>>> = vec![Box::pin(sync), Box::pin(cut)];
+            all(tasks).await;
+            mount.close(file).await.unwrap();
+            let other = connect(&reactor, &server, "version=4.1").await;
+            assert_eq!(other.stat(b"file").await.unwrap().size, 100, "{options}");
+        });
+    }
+}
+
 #[test]
 fn what_cannot_be_lost_is_an_error() {
     let server = server_with(&[], |_| {});

@@ -239,7 +239,7 @@ impl Mount {
         let _uses = Task::new(self, Some(node));
         let written = async {
             self.write_back(node, &slot, Stability::Unstable, false, Some(old)).await?;
-            if commit && !node.log.borrow().is_empty() {
+            if commit && !node.is_stable() {
                 let open = self.at_server(node, &slot).await?;
                 self.commit(&open, node).await?;
             }

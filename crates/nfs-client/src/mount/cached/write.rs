@@ -96,10 +96,10 @@ impl Mount {
             }
         }
         if node.log.borrow().is_empty() {
-            // A COMMIT of the background that is under way has it, and gives it back if it fails.
+            // A COMMIT of the background that is under way has it, and leaves it if it fails.
             drop(node.committing.alone().await);
         }
-        if !node.log.borrow().is_empty() {
+        if !node.is_stable() {
             let open = self.at_server(node, slot).await?;
             self.commit(&open, node).await?;
         }
@@ -127,7 +127,7 @@ impl Mount {
     /// Flushes a file by whatever has it open for writing.
     pub(in crate::mount) async fn flush_any(&self, node: &Node) -> NfsResult<()> {
         let Some(cached) = &node.cached else { return Ok(()) };
-        let clean = !cached.pages.borrow().is_dirty() && node.log.borrow().is_empty();
+        let clean = !cached.pages.borrow().is_dirty() && node.is_stable();
         match cached.writer() {
             Some(slot) if !clean => self.flush(node, &slot, Stability::Unstable).await,
             _ => Ok(()),
