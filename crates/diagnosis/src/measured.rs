@@ -133,6 +133,16 @@ impl<'a> Measured<'a> {
         self.recording.series.iter().filter(move |series| series.key.operation == kind)
     }
 
+    /// The kind of operation that took most of the time.
+    pub(crate) fn longest(&self) -> Option<&'a SeriesRecording> {
+        self.recording.series.iter().max_by_key(|series| series.total.sum_ns)
+    }
+
+    /// What half of the operations of that kind take at most, in nanoseconds.
+    pub(crate) fn usual_ns(&self) -> Option<u64> {
+        Some(self.longest()?.total.latency.decode().ok()?.value_at_quantile(0.5))
+    }
+
     /// Operations that succeeded, of all series.
     pub fn operations(&self) -> u64 {
         self.recording.series.iter().map(|series| series.total.count).sum()

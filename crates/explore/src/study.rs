@@ -113,7 +113,7 @@ impl Trial {
         trial
     }
 
-    /// Whether it can be tried with a study of so many clients.
+    /// Whether it can be tried with a study of this number of clients.
     ///
     /// # Errors
     /// [`TrialError`]

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_spaces_requests_and_one_in_so_many_is_struck() {
+    fn a_rate_spaces_requests_and_every_nth_is_struck() {
         let injector = injector(&["* rate=200", "READ delay=20ms nth=3"]);
         let now = Instant::now();
         let delay = |operation| injector.decide(operation, ONE, 10_000, now).delay.as_millis();

@@ -63,7 +63,7 @@ pub struct Shared {
     pub(crate) shares: Shares,
     /// Calls to lock managers of clients: locks granted after waiting.
     pub(crate) lock_callbacks: LockCallbacks,
-    /// Hosts with locks, to be told of a restart.
+    /// Hosts with locks, which get a notice of a restart.
     pub(crate) monitor: Monitor,
     /// Cheap clock for service times.
     pub(crate) clock: Clock,

@@ -151,7 +151,7 @@ pub struct SlowOperation {
 impl SlowOperation {
     /// The most that are kept, the earliest ones.
     pub const MOST: usize = 2_000;
-    /// From so many times the mean so far on an operation is slow.
+    /// An operation is slow that takes this many times the mean so far.
     pub const TIMES: u64 = 4;
     /// Shorter ones are not kept.
     pub const LEAST_NS: u64 = 1_000_000;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use benchmaster_explore::scenario::{Fault, FaultKind};
+use benchmaster_explore::scenario::FaultKind;
 use benchmaster_explore::study::Edge;
 use benchmaster_lab::guest::knfsd::ServerFault;
 use benchmaster_lab::virtual_time::{self, Inside};
@@ -150,17 +150,19 @@ impl<'a> Faults<'a> {
             self.wait_until(self.lock(), Some(begun + event.at), |state| state.ended);
             let fault = &self.faulty.trial.faults[event.fault];
             let before = network.clone();
+            network.set(&fault.kind, event.edge);
+            let put_on = || network.put_on(inside, &before, clients);
+            let server = || self.server(inside, &fault.kind, event.edge);
             let done = match event.edge {
+                // Of what a server does while it loses power nothing reaches clients.
                 Edge::Begin => {
                     self.tell(FaultLineKind::Fault, &fault.kind.to_string());
-                    self.strike(inside, fault, &mut network)
-                        .and_then(|said| network.put_on(inside, &before, clients).map(|()| said))
+                    put_on().and_then(|()| server())
                 }
+                // One that is down sends nothing until it has booted.
                 Edge::End => {
                     self.tell(FaultLineKind::Fault, &format!("over: {}", fault.kind));
-                    // A server that is down sends nothing until it has booted.
-                    self.heal(inside, fault, &mut network)
-                        .and_then(|said| network.put_on(inside, &before, clients).map(|()| said))
+                    server().and_then(|said| put_on().map(|()| said))
                 }
             };
             match done {
@@ -180,55 +182,38 @@ impl<'a> Faults<'a> {
         }
     }
 
-    /// What it did on the server, in words; may be empty.
-    fn strike(&self, inside: &Inside, fault: &Fault, network: &mut Network) -> Result<String, String> {
+    /// Brings about what is no trouble of the network, or undoes it. What it did on the server, in words; may be empty.
+    fn server(&self, inside: &Inside, kind: &FaultKind, edge: Edge) -> Result<String, String> {
         let server = |fault| inside.fault(&fault, &self.server).map_err(|error| error.to_string());
-        match fault.kind {
-            FaultKind::Cut { client } => {
+        match (*kind, edge) {
+            (FaultKind::Cut { client }, Edge::Begin) => {
                 inside.reset_connections(client.into(), QUIET).map_err(|error| error.to_string())?;
             }
-            FaultKind::Partition { client, .. } => *network.parted.entry(client).or_default() += 1,
-            FaultKind::Loss { permille, .. } => network.lost.push(permille),
-            FaultKind::Pause { .. } => return server(ServerFault::Freeze),
-            FaultKind::Disk { .. } => return server(ServerFault::Fill),
-            FaultKind::Restart { power: false, .. } => return server(ServerFault::Stop),
-            FaultKind::Restart { power: true, .. } => {
-                let before = network.clone();
-                network.down = true;
-                let clients = self.labs.lab().map_or(0, |lab| lab.config().clients);
-                network.put_on(inside, &before, clients)?;
+            (FaultKind::Pause { .. }, Edge::Begin) => return server(ServerFault::Freeze),
+            (FaultKind::Pause { .. }, Edge::End) => return server(ServerFault::Thaw),
+            (FaultKind::Disk { .. }, Edge::Begin) => return server(ServerFault::Fill),
+            (FaultKind::Disk { .. }, Edge::End) => return server(ServerFault::Empty),
+            (FaultKind::Restart { power: true, .. }, Edge::Begin) => {
                 return server(ServerFault::LosePower(self.cut));
             }
-            FaultKind::LostReply { .. }
-            | FaultKind::LostCallback { .. }
-            | FaultKind::Death { .. }
-            | FaultKind::Clock { .. } => return Err(format!("in the lab nothing does this: {}", fault.kind)),
-        }
-        Ok(String::new())
-    }
-
-    fn heal(&self, inside: &Inside, fault: &Fault, network: &mut Network) -> Result<String, String> {
-        let server = |fault| inside.fault(&fault, &self.server).map_err(|error| error.to_string());
-        match fault.kind {
-            FaultKind::Partition { client, .. } => {
-                network.parted.entry(client).and_modify(|count| *count = count.saturating_sub(1));
-            }
-            FaultKind::Loss { permille, .. } => {
-                let place = network.lost.iter().position(|lost| *lost == permille);
-                place.map(|place| network.lost.remove(place));
-            }
-            FaultKind::Pause { .. } => return server(ServerFault::Thaw),
-            FaultKind::Disk { .. } => return server(ServerFault::Empty),
-            FaultKind::Restart { power, .. } => {
+            (FaultKind::Restart { power: false, .. }, Edge::Begin) => return server(ServerFault::Stop),
+            (FaultKind::Restart { power, .. }, Edge::End) => {
                 let mut said = server(if power { ServerFault::Boot } else { ServerFault::Start })?;
                 if self.faulty.trial.hasty {
                     server(ServerFault::EndGrace)?;
                     said += "; the grace period was ended at once";
                 }
-                network.down = false;
                 return Ok(said);
             }
-            _ => {}
+            (FaultKind::Partition { .. } | FaultKind::Loss { .. }, _)
+            | (FaultKind::Cut { .. }, Edge::End) => {}
+            (
+                FaultKind::LostReply { .. }
+                | FaultKind::LostCallback { .. }
+                | FaultKind::Death { .. }
+                | FaultKind::Clock { .. },
+                _,
+            ) => return Err(format!("in the lab nothing does this: {kind}")),
         }
         Ok(String::new())
     }
@@ -260,6 +245,24 @@ impl Network {
         Trouble { lost: part, doubled: part, early: part }
     }
 
+    /// Notes what a fault does to it from now on, or does no more.
+    fn set(&mut self, kind: &FaultKind, edge: Edge) {
+        let begins = edge == Edge::Begin;
+        match *kind {
+            FaultKind::Partition { client, .. } => {
+                let count = self.parted.entry(client).or_default();
+                *count = if begins { *count + 1 } else { count.saturating_sub(1) };
+            }
+            FaultKind::Loss { permille, .. } if begins => self.lost.push(permille),
+            FaultKind::Loss { permille, .. } => {
+                let place = self.lost.iter().position(|lost| *lost == permille);
+                place.map(|place| self.lost.remove(place));
+            }
+            FaultKind::Restart { power: true, .. } => self.down = begins,
+            _ => {}
+        }
+    }
+
     /// Makes links what they are to be, where they are something else.
     fn put_on(&self, inside: &Inside, before: &Self, clients: u32) -> Result<(), String> {
         for client in (0..clients).filter(|client| self.of(*client) != before.of(*client)) {
@@ -283,6 +286,21 @@ mod tests {
         let back = Network { parted: BTreeMap::from([(1, 0)]), ..Network::default() };
         assert_eq!(back.of(1), Trouble::default());
         assert_eq!(Network { down: true, ..Network::default() }.of(0).lost.to_bits(), 1.0_f64.to_bits());
+    }
+
+    #[test]
+    fn what_is_over_leaves_the_network_as_it_was() {
+        let length = Duration::from_secs(1);
+        let kinds = [
+            FaultKind::Partition { client: 1, length },
+            FaultKind::Loss { permille: 20, length },
+            FaultKind::Restart { down: length, power: true },
+        ];
+        let mut network = Network::default();
+        kinds.iter().for_each(|kind| network.set(kind, Edge::Begin));
+        assert!(network.down && network.lost == [20] && network.parted[&1] == 1);
+        kinds.iter().rev().for_each(|kind| network.set(kind, Edge::End));
+        assert_eq!((network.of(0), network.of(1)), (Trouble::default(), Trouble::default()));
     }
 
     #[test]

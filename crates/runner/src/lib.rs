@@ -59,7 +59,7 @@ pub struct Request<'a> {
     pub faults: Option<Faulty<'a>>,
 }
 
-/// What goes wrong in a study, and where it is told.
+/// What goes wrong in a study, and where that is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Faulty<'a> {
     /// What goes wrong.

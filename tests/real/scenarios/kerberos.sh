@@ -83,6 +83,8 @@ kerberos_flavours() { # VERSION
 
 # shellcheck source=tests/real/scenarios/delegations.sh
 . "$here/scenarios/delegations.sh"
+# shellcheck source=tests/real/scenarios/restart.sh
+. "$here/scenarios/restart.sh"
 
 kerberos_recall() { # VERSION
     kerberos_mount a "$1" krb5i
@@ -136,8 +138,7 @@ kerberos_writers() {
 kerberos_written() {
     local version
     for version in 3 4.0 4.1 4.2; do
-        TIME=90 on a "output restart-$version" # while the server is away it is silent
-        TIME=90 equal "$(on a "output restart-$version")" written "the writer with version $version"
+        has_written "restart-$version" "the writer with version $version"
         on a "forget
             helper as 1000 1000 /bin/helper check /mnt/$version/restart-$version/file 0 24M 7
             same \"\$(stat -c '%u %g' /mnt/$version/restart-$version/file)\" '1000 1000'"

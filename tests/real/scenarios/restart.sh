@@ -39,9 +39,14 @@ restart_before() {
         WAIT= hold open-${1##*/} sh -c 'sleep 6; echo after >&3; exec 3>&-; cat $1/open-${1##*/}'"
 }
 
+# A held command that wrote while the server was away, and said so.
+has_written() { # NAME [WHAT]
+    TIME=90 on a "output $1" # while the server is away it is silent
+    TIME=90 equal "$(on a "output $1")" written "${2:-the writer}"
+}
+
 restart_write() {
-    TIME=90 on a "output write-${1##*/}" # while the server is away it is silent
-    TIME=90 equal "$(on a "output write-${1##*/}")" written "the writer"
+    has_written "write-${1##*/}"
     on a "forget; helper check $1/written-${1##*/} 0 48M 7"
     on b "helper check $1/written-${1##*/} 0 48M 7"
 }

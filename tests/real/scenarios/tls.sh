@@ -5,6 +5,8 @@
 . "$here/scenarios/files.sh"
 # shellcheck source=tests/real/scenarios/delegations.sh
 . "$here/scenarios/delegations.sh"
+# shellcheck source=tests/real/scenarios/restart.sh
+. "$here/scenarios/restart.sh"
 server_name=server.benchmaster.test
 
 tls() {
@@ -105,8 +107,7 @@ tls_writers() {
 tls_written() {
     local version
     for version in 3 4.0 4.1 4.2; do
-        TIME=90 on a "output restart-$version" # while the server is away it is silent
-        TIME=90 equal "$(on a "output restart-$version")" written "the writer with version $version"
+        has_written "restart-$version" "the writer with version $version"
         on a "forget; helper check /mnt/$version/restart-$version 0 24M 7"
     done
     more_than 3 $(($(handshakes) - $(cat "$work/handshakes"))) "handshakes of connections that were made again"

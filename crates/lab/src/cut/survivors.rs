@@ -34,6 +34,29 @@ pub(crate) enum Fate {
     Torn(u64),
 }
 
+impl Fate {
+    /// Whether the next sector of the write is kept.
+    fn sectors(self) -> impl FnMut() -> bool {
+        let mut random = Random(match self {
+            Self::Torn(seed) => seed,
+            Self::Kept | Self::Dropped => 0,
+        });
+        move || match self {
+            Self::Kept => true,
+            Self::Dropped => false,
+            Self::Torn(_) => random.next() & 1 == 0,
+        }
+    }
+}
+
+impl Survivors {
+    /// Counts a write of which sectors were kept, or lost.
+    fn count(&mut self, kept: bool, lost: bool) {
+        self.dropped += u64::from(lost && !kept);
+        self.torn += u64::from(lost && kept);
+    }
+}
+
 /// The entries whose writes are at risk. `now`: the time of the cut, on the clock of the log.
 pub(crate) fn at_risk(entries: &[Entry], disk: CutDisk, now: u64) -> Range<usize> {
     let end = entries.len();
@@ -98,16 +121,10 @@ pub(crate) fn take_back(
     for (write, fate) in writes.iter().zip(fates).rev() {
         let mut replaced = vec![0; write.length as usize];
         logs[write.file % 2].read_exact_at(&mut replaced, write.at)?;
-        let mut sectors = match fate {
-            Fate::Torn(seed) => Some(Random(seed)),
-            _ => None,
-        };
+        let mut keeps = fate.sectors();
         let (mut kept, mut lost) = (false, false);
         for (number, sector) in replaced.chunks(SECTOR as usize).enumerate() {
-            let keep = match &mut sectors {
-                Some(random) => random.next() & 1 == 0,
-                None => fate == Fate::Kept,
-            };
+            let keep = keeps();
             (kept, lost) = (kept | keep, lost | !keep);
             let offset = write.offset + number as u64 * SECTOR;
             if keep {
@@ -117,8 +134,7 @@ pub(crate) fn take_back(
                 result.bytes += SECTOR;
             }
         }
-        result.dropped += u64::from(lost && !kept);
-        result.torn += u64::from(lost && kept);
+        result.count(kept, lost);
     }
     Ok(result)
 }
@@ -126,17 +142,11 @@ pub(crate) fn take_back(
 /// What a block of a disk with a volatile cache is after a power cut: `cached` is what was written to it, `stable` what it was at
 /// the last flush. Both are of one length, in whole sectors.
 pub(crate) fn survivor(cached: &[u8], stable: &[u8], fate: Fate, result: &mut Survivors) -> Vec<u8> {
-    let mut sectors = match fate {
-        Fate::Torn(seed) => Some(Random(seed)),
-        _ => None,
-    };
+    let mut keeps = fate.sectors();
     let (mut kept, mut lost) = (false, false);
     let mut left = Vec::with_capacity(cached.len());
     for (new, old) in cached.chunks(SECTOR as usize).zip(stable.chunks(SECTOR as usize)) {
-        let keep = match &mut sectors {
-            Some(random) => random.next() & 1 == 0,
-            None => fate == Fate::Kept,
-        };
+        let keep = keeps();
         if new != old {
             (kept, lost) = (kept | keep, lost | !keep);
             result.bytes += if keep { 0 } else { SECTOR };
@@ -144,8 +154,7 @@ pub(crate) fn survivor(cached: &[u8], stable: &[u8], fate: Fate, result: &mut Su
         left.extend_from_slice(if keep { new } else { old });
     }
     result.at_risk += 1;
-    result.dropped += u64::from(lost && !kept);
-    result.torn += u64::from(lost && kept);
+    result.count(kept, lost);
     left
 }
 

@@ -409,12 +409,10 @@ impl Client {
             }
             Version::V40 | Version::V41 | Version::V42 => {
                 let mut failure = MountError::connect(options, io::Error::other("the server has no address"));
-                let others: Result<Vec<SocketAddr>, MountError> = options
-                    .addresses
-                    .iter()
-                    .filter_map(|host| resolve(options, host).map(|found| found.first().copied()).transpose())
-                    .collect();
-                let others = others?;
+                let mut others = Vec::new();
+                for host in &options.addresses {
+                    others.extend(resolve(options, host)?.first());
+                }
                 for address in addresses {
                     let connect = stateful(reactor, options, *address, identity);
                     let Protection { tls, gss } = protection.clone();

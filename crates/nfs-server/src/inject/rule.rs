@@ -22,7 +22,7 @@ pub struct Rule {
     pub(super) count: Option<u64>,
     /// Requests that pass before the rule strikes.
     pub(super) after: u64,
-    /// Of so many requests that match, the last one is struck.
+    /// Of every `nth` requests that match, the last one is struck.
     pub(super) nth: Option<u64>,
     pub(super) every: Option<Duration>,
     pub(super) delay: Option<Duration>,

@@ -30,7 +30,7 @@ pub(crate) struct Monitor {
 struct Hosts {
     /// The way to each, and whether it was given something since the start.
     known: BTreeMap<IpAddr, (Route, bool)>,
-    /// Those still to be told.
+    /// Those that have not had their notice yet.
     untold: Vec<Route>,
 }
 
@@ -67,7 +67,7 @@ impl Monitor {
         }
     }
 
-    /// Hosts to be told of the next restart.
+    /// Hosts that get a notice of the next restart.
     pub(crate) fn known(&self) -> Vec<Route> {
         self.hosts.lock().known.values().map(|(route, _)| *route).collect()
     }

@@ -36,7 +36,7 @@ impl Slow {
         }
     }
 
-    /// Those since it was called last; the slot hands in so many operations and nanoseconds.
+    /// Those since it was called last; `count` and `sum_ns`: operations and nanoseconds that the slot hands in.
     pub(super) fn hand_in(&mut self, count: u64, sum_ns: u64) -> impl Iterator<Item = SlowOperation> + '_ {
         self.earlier = (self.earlier.0 + count, self.earlier.1.saturating_add(sum_ns));
         if let Some(mean) = self.earlier.1.checked_div(self.earlier.0) {

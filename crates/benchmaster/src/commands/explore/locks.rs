@@ -58,7 +58,7 @@ impl<'a> Holders<'a> {
                         holders.held.entry(file).or_default().push(held);
                     }
                 }
-                // Its holder was told that something is wrong, which may be that.
+                // The error may be what its holder learns of that.
                 _ if record.error != 0 => drop(at_work.remove(&place)),
                 OperationKind::Lock => drop(at_work.insert(place, record.start_ns + record.latency_ns)),
                 _ => {}

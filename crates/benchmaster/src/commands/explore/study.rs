@@ -162,22 +162,17 @@ impl Subject {
         let file = args.keep.join(format!("{}-{seed}.json", self.name));
         write(&file, &shrunk.scenario).map_err(Failure::of_a_place_given)?;
         let outcome = self.run(&shrunk.scenario, stop)?.outcome;
-        let again = format!(
+        let mut again = format!(
             "benchmaster explore {} --seeds 1 --first {seed} --faults {}",
             path.display(),
             args.faults
         );
+        for argument in args.change.arguments() {
+            again += &format!(" {argument}");
+        }
         Ok(ExploredFailure {
             shrunk_in: shrunk.tried,
-            again: Some(
-                again
-                    + &args
-                        .change
-                        .arguments()
-                        .iter()
-                        .map(|argument| format!(" {argument}"))
-                        .collect::<String>(),
-            ),
+            again: Some(again),
             ..self.show(&shrunk.scenario, outcome, Some(file.display().to_string()))
         })
     }

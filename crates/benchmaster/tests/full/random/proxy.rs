@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 /// What it does; times in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fault {
-    /// Every request so much later.
+    /// Every request later by this.
     All(f64),
-    /// The requests of the second connection of each two so much later.
+    /// The requests of the second connection of each two later by this.
     Connection(f64),
-    /// So many requests a second, of all connections.
+    /// Requests a second, of all connections.
     Rate(f64),
-    /// For so long in each period nothing passes.
+    /// How long nothing passes, in each period.
     Stops(f64, f64),
 }
 

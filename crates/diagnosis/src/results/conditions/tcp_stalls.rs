@@ -82,8 +82,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 /// slow.
 pub(in crate::results) fn held_by_losses(measured: &Measured<'_>) -> Option<f64> {
     let again = sent_again(measured).filter(|again| *again >= LEAST as f64)?;
-    let series = measured.recording.series.iter().max_by_key(|series| series.total.sum_ns)?;
-    let usual = series.total.latency.decode().ok()?.value_at_quantile(0.5);
+    let usual = measured.usual_ns()?;
     let held = together(measured, HELD_TIMES * usual, usual);
     let is = !held.is_empty() && again >= held.len() as f64 * LEAST_AGAIN;
     let ns: u64 = held.iter().map(|one| one.sum_ns).sum();

@@ -41,8 +41,9 @@ fn is_of_a_kind(phase: &RpcPhase) -> bool {
 
 /// Whether those calls that take much longer than half of them all take as long: what a host is disturbed by does not.
 fn is_a_step(measured: &Measured<'_>) -> bool {
-    let longest = measured.recording.series.iter().max_by_key(|series| series.total.sum_ns);
-    let Some(latency) = longest.and_then(|series| series.total.latency.decode().ok()) else { return false };
+    let Some(latency) = measured.longest().and_then(|series| series.total.latency.decode().ok()) else {
+        return false;
+    };
     let from = (latency.value_at_quantile(0.5) * STEP_TIMES).max(LEAST_NS as u64);
     let slow: Vec<(u64, u64)> = latency
         .iter_recorded()
@@ -195,8 +196,7 @@ fn explained(measured: &Measured<'_>) -> bool {
 
 /// Says so where it is a part of the operations that is slow: of the kind that took most of the time.
 fn few_of_them(measured: &Measured<'_>) -> String {
-    let longest = measured.recording.series.iter().max_by_key(|series| series.total.sum_ns);
-    let told = longest.and_then(|series| {
+    let told = measured.longest().and_then(|series| {
         let latency = series.total.latency.decode().ok().filter(|latency| latency.len() >= LEAST_CALLS)?;
         let (half, slow) = (latency.value_at_quantile(0.5) as f64, latency.value_at_quantile(0.99) as f64);
         let mean = series.total.sum_ns as f64 / series.total.count.max(1) as f64;

@@ -15,7 +15,7 @@ const LEAST_GAP: u64 = 6;
 const LEAST: usize = 8;
 /// How far from it they may be, of it and in calls.
 const NEAR: f64 = 0.1;
-/// Distances there by chance: of geometric ones at most so many are within a tenth of any, if four are left out.
+/// Share of distances there by chance: the most of geometric ones within a tenth of any, if four are left out.
 const CHANCE: f64 = 0.3;
 /// Distances that are tried.
 const TRIED: f64 = 20.0;
@@ -51,9 +51,7 @@ pub(super) fn counted(measured: &Measured<'_>) -> Verdict {
         );
     }
     // Workers that are held up together, or on one file or connection, make as many calls between.
-    let longest = measured.recording.series.iter().max_by_key(|series| series.total.sum_ns);
-    let usual = longest.and_then(|series| series.total.latency.decode().ok());
-    let usual = usual.map_or(0, |latency| latency.value_at_quantile(0.5));
+    let usual = measured.usual_ns().unwrap_or(0);
     let part = matches!((uneven::DETECTOR.detect)(measured), Verdict::Found(_));
     if part || share_together(measured, usual) >= MOST_TOGETHER {
         return Verdict::Clear;

@@ -45,11 +45,6 @@ fn p_of_low(z: f64) -> f64 {
     if z < 0.0 { half } else { 1.0 - half }
 }
 
-/// The kind of operation that took most of the time.
-fn longest<'a>(measured: &Measured<'a>) -> Option<&'a SeriesRecording> {
-    measured.recording.series.iter().max_by_key(|series| series.total.sum_ns)
-}
-
 fn irrelevant(measured: &Measured<'_>) -> bool {
     measured.is_virtual()
         || measured.operations() == 0
@@ -102,7 +97,7 @@ fn few_runs(slow: &[bool]) -> f64 {
 }
 
 fn stretches(measured: &Measured<'_>) -> Verdict {
-    let Some(series) = longest(measured).filter(|_| !irrelevant(measured)) else {
+    let Some(series) = measured.longest().filter(|_| !irrelevant(measured)) else {
         return Verdict::Irrelevant;
     };
     let moments: Vec<(u32, f64, u64)> = counted_whole(measured, series)
@@ -197,12 +192,7 @@ fn paused(measured: &Measured<'_>) -> Verdict {
     if irrelevant(measured) || workers < 2 {
         return Verdict::Irrelevant;
     }
-    let Some(usual) = longest(measured)
-        .and_then(|series| series.total.latency.decode().ok())
-        .map(|latency| latency.value_at_quantile(0.5))
-    else {
-        return Verdict::Irrelevant;
-    };
+    let Some(usual) = measured.usual_ns() else { return Verdict::Irrelevant };
     let elsewhere = throttled(measured).is_some() || waited(measured);
     if let Some(found) = of_one_length(measured, workers, usual).filter(|_| !elsewhere) {
         return Verdict::Found(found);

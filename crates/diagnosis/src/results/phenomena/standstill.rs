@@ -129,12 +129,12 @@ fn empty(ended: &[u64]) -> impl Iterator<Item = (usize, usize)> {
     busy.filter_map(gap)
 }
 
-/// Whether something that is told of elsewhere made all workers wait, or a busy host may have.
+/// Whether something that another finding names made all workers wait, or a busy host may have.
 pub(super) fn explained(measured: &Measured<'_>) -> bool {
     waited(measured) || stored(measured, CheckKind::NoisyHost).is_some()
 }
 
-/// Whether something that is told of elsewhere made all workers wait.
+/// Whether something that another finding names made all workers wait.
 pub(super) fn waited(measured: &Measured<'_>) -> bool {
     let waited = measured.rpcs().is_some_and(|(_, phase)| {
         let event = |name: &str| phase.events.get(name).copied().unwrap_or(0) > 0;

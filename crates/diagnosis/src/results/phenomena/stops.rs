@@ -7,7 +7,7 @@ use super::course::distance;
 use crate::prelude::*;
 use crate::results::slow::{Together, together};
 
-/// Operations are held up from so many times the median and nanoseconds on.
+/// Operations are held up that take this many times the median, and this long in nanoseconds, or more.
 const TIMES: u64 = 4;
 const LEAST_NS: u64 = 20_000_000;
 /// Share of the workers that a stop holds up.
@@ -104,8 +104,8 @@ mod tests {
     use super::super::made;
     use super::*;
 
-    /// Four workers' calls of 1 ms in a minute on a host that others use, with a stop of so many milliseconds each second that
-    /// holds up so many workers.
+    /// Four workers' calls of 1 ms in a minute on a host that others use, with a stop each second, of some milliseconds, that holds
+    /// up some workers.
     fn verdict(length: impl Fn(u64) -> u64, workers: u32) -> Verdict {
         let mut recording = made::recording("read", 20.0);
         made::series(&mut recording, OperationKind::Read, 4096, &[(1_000_000, 40_000), (60_000_000, 72)]);

@@ -36,7 +36,7 @@ enum Planted {
     Pauses(f64, f64),
     /// So many calls at a time.
     Line,
-    /// Of so many calls one takes so much longer.
+    /// One call in this many takes longer by this.
     Nth(f64, f64),
 }
 
