@@ -146,11 +146,15 @@ impl Condition {
                 format!("{operation} bandwidth={:.1}MB/s", random.log(3.0, 15.0))
             }
             Self::Later => format!("{operation} delay={delay:.1}ms after={:.0}", random.log(300.0, 1_500.0)),
-            Self::Refused => format!("{operation} error=DELAY p={:.3}", random.log(0.02, 0.1)),
+            Self::Refused => {
+                let error = if shape.version == "3" { "JUKEBOX" } else { "DELAY" };
+                format!("{operation} error={error} p={:.3}", random.log(0.02, 0.1))
+            }
             Self::Closed => format!("* disconnect every={:.0}ms", random.log(150.0, 600.0)),
             Self::OneClient => {
-                shape.clients = 2 + (random.bits() % 3) as u32;
-                format!("{operation} delay={delay:.1}ms client=1")
+                (drawn.host, shape.clients) = (Host::Proxy, 2);
+                drawn.fault = Some(Fault::Connection(delay));
+                String::new()
             }
             Self::Slots => {
                 (shape.version, shape.workers) = ("4.1", 8);
@@ -217,7 +221,10 @@ fn draw(seed: u64) -> Drawn {
     let mut left = CONDITIONS.to_vec();
     if planted == 2 {
         // Two that can be planted in the same place.
-        left.retain(|one| !matches!(one, Condition::Slots | Condition::Far | Condition::OneConnection));
+        left.retain(|one| {
+            use Condition::{Far, OneClient, OneConnection, Slots};
+            !matches!(one, Slots | Far | OneClient | OneConnection)
+        });
         drawn.host = random.of(&[Host::Embedded, Host::Own]);
     }
     for _ in 0..planted {

@@ -11,6 +11,8 @@ use crate::measured::Measured;
 const APART_NS: f64 = 2e6;
 const APART: f64 = 0.05;
 const USUAL: f64 = 2.0;
+/// How many times as far apart as their latencies the ends of operations may be that something released together.
+const RELEASED: u64 = 4;
 
 /// Slow operations that were all under way at one moment, and ended together.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +26,17 @@ pub(super) struct Together {
     /// Operations, and workers that had them.
     pub(super) operations: usize,
     pub(super) workers: usize,
+    /// From the first to the last end, and from the lowest to the highest latency.
+    ends_apart_ns: u64,
+    latencies_apart_ns: u64,
+}
+
+impl Together {
+    /// Whether something released all of them at once. Operations that are each held up for the same time have latencies that are
+    /// more alike than their ends.
+    pub(super) fn is_released(&self) -> bool {
+        self.ends_apart_ns <= RELEASED * self.latencies_apart_ns
+    }
 }
 
 /// Operations that took at least so long, by those that ended together; others take `usual_ns`.
@@ -52,12 +65,15 @@ fn end(one: &SlowOperation) -> u64 {
 
 fn of(group: &[&SlowOperation]) -> Option<Together> {
     let latencies = || group.iter().map(|one| one.latency_ns);
+    let (ended_ns, longest_ns) = (end(group.first()?), latencies().max()?);
     Some(Together {
-        ended_ns: end(group.first()?),
-        longest_ns: latencies().max()?,
+        ended_ns,
+        longest_ns,
         sum_ns: latencies().sum(),
         operations: group.len(),
         workers: group.iter().map(|one| one.worker).collect::<BTreeSet<_>>().len(),
+        ends_apart_ns: end(group.last()?) - ended_ns,
+        latencies_apart_ns: longest_ns - latencies().min()?,
     })
 }
 
@@ -79,6 +95,8 @@ mod tests {
         // A stop from 100 to 160 ms; one alone; two that end at about the same time, but were never under way together.
         recording.slow =
             vec![ms(95, 66, 0), ms(99, 61, 1), ms(100, 60, 2), ms(300, 70, 1), ms(500, 40, 0), ms(540, 1, 1)];
+        // Each of them takes as long.
+        recording.slow.extend([ms(700, 60, 0), ms(701, 60, 1), ms(703, 60, 2)]);
         let mut results = made::study(
             "[study]\nname = \"made\"\n[target]\npath = \"/mnt/x\"\n[workload.read]\nuse = \"random-read\"\n",
         );
@@ -88,9 +106,9 @@ mod tests {
         let measured = Measured::new(&results, run, &run.recordings[0], &traces);
         let found: Vec<_> = together(&measured, 20_000_000, 0)
             .iter()
-            .map(|one| (one.workers, one.operations, one.longest_ns / 1_000_000))
+            .map(|one| (one.workers, one.operations, one.longest_ns / 1_000_000, one.is_released()))
             .collect();
-        assert_eq!(found, [(3, 3, 66), (1, 1, 70), (1, 1, 40)]);
+        assert_eq!(found, [(3, 3, 66, true), (1, 1, 70, true), (1, 1, 40, true), (3, 3, 60, false)]);
         assert_eq!(together(&measured, 65_000_000, 0).len(), 2);
     }
 }

@@ -36,6 +36,8 @@ pub(super) const CALLBACK_PROGRAM: u32 = 0x4000_0000;
 pub(super) const BACK_SLOTS: u32 = 16;
 /// How often a client id is destroyed that the server says is busy (Linux: `NFS4_MAX_LOOP_ON_RECOVER`).
 const BUSY: u32 = 10;
+/// Restarts of the server during one mount: with the pauses between, in three seconds.
+const RESTARTS: u32 = 5;
 /// Longest callback taken.
 const BACK_SIZE: u32 = 4096;
 
@@ -59,16 +61,19 @@ impl Inner {
         Ok(())
     }
 
-    /// Introduces the client, from the beginning if the server is started again in the middle.
+    /// Introduces the client, from the beginning if the server is started again in the middle. A server that does not know what
+    /// it has just given out, time and again, is given up.
     async fn introduce(self: &Rc<Self>) -> NfsResult<()> {
         let mut delay = Delay::new(self.options.delay);
+        let mut restarts = 0;
         loop {
             let result =
                 if self.has_sessions() { self.begin_session().await } else { self.set_client_id().await };
             match result {
                 Err(NfsError::V4(
                     Nfsstat4::BADSESSION | Nfsstat4::DEADSESSION | Nfsstat4::STALE_CLIENTID,
-                )) => {
+                )) if restarts < RESTARTS => {
+                    restarts += 1;
                     let at = delay.again(self.reactor.now())?;
                     self.reactor.sleep_until(at).await;
                 }

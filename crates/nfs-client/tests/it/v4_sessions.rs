@@ -251,6 +251,25 @@ fn flags_of_a_sequence_are_acted_on() {
 }
 
 #[test]
+fn a_server_that_never_knows_its_sessions_is_given_up() {
+    for minor in [1, 2] {
+        let server = server(&["SEQUENCE error=NFS4ERR_BADSESSION"]);
+        run(async |reactor, counters| {
+            let client = Client::connect(&reactor, &counters, &to(server.address(), minor)).await;
+            let error = client.unwrap_err().to_string();
+            assert!(error.contains("BADSESSION"), "{error}");
+        });
+    }
+    // After a restart in the middle it goes on.
+    let server = server(&["SEQUENCE error=NFS4ERR_BADSESSION count=3"]);
+    run(async |reactor, counters| {
+        let client = Client::connect(&reactor, &counters, &to(server.address(), 1)).await.unwrap();
+        // This server does know the sessions that it disowned.
+        assert_eq!(client.unmount().await, Err(NfsError::V4(Nfsstat4::CLIENTID_BUSY)));
+    });
+}
+
+#[test]
 fn a_change_under_way_when_the_session_is_lost_is_not_repeated() {
     let server = server(&[]);
     for (op, repeatable) in

@@ -1,5 +1,7 @@
 //! Slow operations after a fixed number of others, where no trace has every call: by how many ended between slow ones.
 
+use std::collections::BTreeMap;
+
 use benchmaster_record::recording::SlowOperation;
 use benchmaster_stats::median;
 use benchmaster_stats::share::at_least;
@@ -13,6 +15,8 @@ use crate::results::limits::uneven;
 const LEAST_GAP: u64 = 6;
 /// Slow operations at that distance.
 const LEAST: usize = 8;
+/// Operations are compared with those of like latency too: from the shorter to the next longer one it is no more than this.
+const ALIKE: f64 = 1.15;
 /// How far from it they may be, of it and in calls.
 const NEAR: f64 = 0.1;
 /// Share of distances there by chance: the most of geometric ones within a tenth of any, if four are left out.
@@ -66,26 +70,61 @@ pub(super) fn counted(measured: &Measured<'_>) -> Verdict {
     }
 }
 
+/// The one of which most are at one distance.
 fn regular(slow: &[SlowOperation], series: usize, of: Of) -> Option<Regular> {
-    let since = |one: &&SlowOperation| match of {
-        Of::Thread => one.since,
-        Of::Worker => one.since_own,
+    let numbered = numbered(slow.iter().filter(|one| one.series as usize == series), of);
+    let all = classes(&numbered);
+    let tried = TRIED * all.len() as f64;
+    let found =
+        all.iter().filter_map(|class| at_a_distance(class, tried)).map(|one| Regular { series, of, ..one });
+    found.max_by(|a, b| a.sum_ns.total_cmp(&b.sum_ns))
+}
+
+/// A slow operation: in which count, its number there, its latency.
+type Numbered = (u32, u64, f64);
+
+/// In the order in which they ended, each with the number of operations that ended before.
+fn numbered<'a>(slow: impl Iterator<Item = &'a SlowOperation>, of: Of) -> Vec<Numbered> {
+    let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
+    slow.map(|one| {
+        let (count, since) = match of {
+            Of::Thread => (0, one.since),
+            Of::Worker => (one.worker, one.since_own),
+        };
+        let number = numbers.entry(count).or_default();
+        *number += since.unwrap_or(0);
+        (count, *number, one.latency_ns as f64)
+    })
+    .collect()
+}
+
+/// All of them, and those of each length where there are several.
+fn classes(numbered: &[Numbered]) -> Vec<Vec<Numbered>> {
+    let mut lengths: Vec<f64> = numbered.iter().map(|(_, _, ns)| *ns).collect();
+    lengths.sort_by(f64::total_cmp);
+    let parts: Vec<&[f64]> = lengths.chunk_by(|a, b| *b <= ALIKE * a).collect();
+    let within = |part: &&[f64]| {
+        let (least, most) = (part[0], part[part.len() - 1]);
+        numbered.iter().filter(|(_, _, ns)| (least..=most).contains(ns)).copied().collect()
     };
-    let of_series = slow.iter().filter(|one| one.series as usize == series);
-    let gaps: Vec<(u64, f64)> = of_series
-        .filter_map(|one| Some((since(&one)?, one.latency_ns as f64)))
-        .filter(|(gap, _)| *gap >= LEAST_GAP)
-        .collect();
+    let of_one = parts.iter().filter(|part| parts.len() > 1 && part.len() > LEAST).map(within);
+    std::iter::once(numbered.to_vec()).chain(of_one).collect()
+}
+
+fn at_a_distance(class: &[Numbered], tried: f64) -> Option<Regular> {
+    let mut last: BTreeMap<u32, u64> = BTreeMap::new();
+    let since = |(count, number, ns): &Numbered| Some((number - last.insert(*count, *number)?, *ns));
+    let gaps: Vec<(u64, f64)> = class.iter().filter_map(since).filter(|(gap, _)| *gap >= LEAST_GAP).collect();
     let near = |gap: u64| {
         let most = (NEAR * gap as f64).max(1.0);
         move |one: &&(u64, f64)| one.0.abs_diff(gap) as f64 <= most
     };
     let middle = gaps.iter().map(|(gap, _)| *gap).max_by_key(|gap| gaps.iter().filter(near(*gap)).count())?;
     let at: Vec<&(u64, f64)> = gaps.iter().filter(near(middle)).collect();
-    let p = (at_least(at.len() as u64, gaps.len() as u64, CHANCE) * TRIED).min(1.0);
+    let p = (at_least(at.len() as u64, gaps.len() as u64, CHANCE) * tried).min(1.0);
     let gap = median(&at.iter().map(|(gap, _)| *gap as f64).collect::<Vec<_>>())? as u64;
     let sum_ns = at.iter().map(|(_, ns)| ns).sum();
-    let one = Regular { series, of, gap, count: at.len(), sum_ns, p };
+    let one = Regular { series: 0, of: Of::Thread, gap, count: at.len(), sum_ns, p };
     (one.count >= LEAST && p <= LEVEL).then_some(one)
 }
 
@@ -171,6 +210,28 @@ mod tests {
         assert!(found.what.starts_with("Every 16 calls of a worker a write"), "{}", found.what);
         // Others between them.
         assert!(matches!(verdict(|at| if at % 3 == 0 { 20 } else { 64 }, by_chance), Verdict::Found(_)));
+    }
+
+    #[test]
+    fn others_of_another_length_between_them_do_not_hide_them() {
+        let mut at: Vec<(u64, u64)> = (1..=60).map(|k| (64 * k, 15_000_000)).collect();
+        at.extend((1..=90).map(|k: u64| (k * k * 7919 % 3989, 100_000_000)));
+        at.sort_unstable();
+        let before = std::iter::once(0).chain(at.iter().map(|(number, _)| *number));
+        let slow: Vec<SlowOperation> = at
+            .iter()
+            .zip(before)
+            .map(|((number, latency_ns), before)| SlowOperation {
+                start_ns: number * 1_000_000,
+                latency_ns: *latency_ns,
+                since: Some(number - before),
+                ..SlowOperation::default()
+            })
+            .collect();
+        let numbered = numbered(slow.iter(), Of::Thread);
+        assert!(at_a_distance(&numbered, TRIED).is_none_or(|one| one.gap != 64));
+        let one = regular(&slow, 0, Of::Thread).unwrap();
+        assert_eq!((one.gap, one.count), (64, 59));
     }
 
     #[test]

@@ -33,21 +33,24 @@ fn slow(measured: &Measured<'_>, least_ns: u64) -> f64 {
     of.map(|latency| latency.count_between(least_ns, u64::MAX)).sum::<u64>().max(1) as f64
 }
 
+fn sum<'a>(some: impl Iterator<Item = &'a Together>) -> f64 {
+    some.map(|one| one.sum_ns as f64).sum()
+}
+
 /// The share of the time of all slow operations that those have which held up most workers together.
 pub(super) fn share_together(measured: &Measured<'_>, usual_ns: u64) -> f64 {
     let workers = measured.recording.workers.iter().filter(|worker| !worker.series.is_empty()).count();
     let held = together(measured, 0, usual_ns);
-    let sum = |least: f64| -> f64 {
-        held.iter().filter(|one| one.workers as f64 >= least).map(|one| one.sum_ns as f64).sum()
-    };
-    share(sum((WORKERS * workers as f64).max(2.0)), sum(0.0))
+    let least = (WORKERS * workers as f64).max(2.0);
+    let full = held.iter().filter(|one| one.workers as f64 >= least && one.is_released());
+    share(sum(full), sum(held.iter()))
 }
 
 /// Stops of one length.
 pub(super) fn of_one_length(measured: &Measured<'_>, workers: usize, usual_ns: u64) -> Option<Finding> {
     let least = (TIMES * usual_ns).max(LEAST_NS);
     let kept = together(measured, 0, usual_ns);
-    let is_full = |one: &&Together| one.workers as f64 >= WORKERS * workers as f64;
+    let is_full = |one: &&Together| one.workers as f64 >= WORKERS * workers as f64 && one.is_released();
     let long = kept.iter().filter(is_full).filter(|one| one.longest_ns >= least);
     let lengths: Vec<f64> = long.map(|one| one.longest_ns as f64).collect();
     let length = median(&lengths)?;
@@ -57,8 +60,7 @@ pub(super) fn of_one_length(measured: &Measured<'_>, workers: usize, usual_ns: u
     let full: Vec<&Together> = held.iter().filter(is_full).collect();
     let near = |one: &&&Together| (one.longest_ns as f64 - length).abs() <= ALIKE * length + usual_ns as f64;
     let alike: Vec<&Together> = full.iter().filter(near).copied().collect();
-    let sum = |some: &mut dyn Iterator<Item = &Together>| some.map(|one| one.sum_ns as f64).sum::<f64>();
-    let lost = sum(&mut alike.iter().copied());
+    let lost = sum(alike.iter().copied());
     let p = at_least(alike.len() as u64, full.len() as u64, CHANCE);
     let part = share(lost, measured.operation_ns() as f64);
     let calls: usize = alike.iter().map(|one| one.operations).sum();
@@ -68,7 +70,7 @@ pub(super) fn of_one_length(measured: &Measured<'_>, workers: usize, usual_ns: u
     let is = alike.len() >= LEAST
         && between >= BETWEEN * (alike.len() * workers) as f64
         && p <= LEVEL
-        && lost >= MOST_OF_IT * sum(&mut held.iter())
+        && lost >= MOST_OF_IT * sum(held.iter())
         && part >= LEAST_SHARE;
     if !is {
         return None;
