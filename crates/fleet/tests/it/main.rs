@@ -114,5 +114,9 @@ fn main() {
             workers_of_different_processes_meet
         }
     };
-    libtest_mimic::run(&Arguments::from_args(), tests).exit();
+    let mut arguments = Arguments::from_args();
+    // As the standard harness.
+    let threads = || std::env::var("RUST_TEST_THREADS").ok()?.parse().ok();
+    arguments.test_threads = arguments.test_threads.or_else(threads);
+    libtest_mimic::run(&arguments, tests).exit();
 }

@@ -31,7 +31,7 @@ impl Wire {
         let credential = e.buffer().to_vec();
         let xid =
             machine.bytes().fold(17, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) << 8;
-        let patience = Duration::from_millis(100);
+        let patience = Duration::from_millis(40);
         Self { address, stream: None, credential, xid, patience, retries: 0, others: Vec::new() }
     }
 
