@@ -16,7 +16,7 @@ use benchmaster_nfs_client::counters::Counters;
 use benchmaster_nfs_client::reactor::Reactor;
 use benchmaster_nfs_client::rpc::{Call, Rpc, RpcOptions, RpcTls, Transport};
 use benchmaster_nfs_client::{counters::Event, ops};
-use benchmaster_nfs_server::{Server, ServerConfig};
+use benchmaster_nfs_server::{Loss, Server, ServerConfig};
 use benchmaster_rpc_tls::{
     Authority, CA_FILE, ClientFiles, ClientTls, Handshake, Lifetime, SERVER_FILES, ServerFiles, ServerTls,
     Step,
@@ -48,6 +48,7 @@ fn main() {
         reads(files, rounds, size, depth, bytes);
     }
     handshakes(files, rounds);
+    storms(files, rounds);
 }
 
 fn reads(files: &Path, rounds: usize, size: usize, depth: usize, bytes: u64) {
@@ -221,20 +222,7 @@ fn handshakes(files: &Path, rounds: usize) {
         times.sort_by(f64::total_cmp);
         times[times.len() / 2]
     };
-    let options = |tls: Option<ClientTls>| RpcOptions {
-        address: nfs.address(),
-        others: Vec::new(),
-        transport: Transport::Tcp,
-        nagle: false,
-        connections: 1,
-        timeout: Duration::from_secs(10),
-        retransmissions: 0,
-        resend_on_live_connection: true,
-        max_message: 1 << 20,
-        credential: Vec::new(),
-        tls: tls.map(|tls| RpcTls { tls, program: 100_003, version: 3 }),
-        gss: None,
-    };
+    let options = |tls: Option<ClientTls>| options(nfs.address(), 1, tls);
     let (plain, once) = (options(None), options(Some(client())));
     let files_again = files_of_client.clone();
     println!("{:<44} {:>10.0}", "in the clear", median(Box::new(move || plain.clone()), false));
@@ -245,6 +233,78 @@ fn handshakes(files: &Path, rounds: usize) {
     };
     println!("{:<44} {:>10.0}", "TLS, full handshake", median(Box::new(fresh), false));
     println!("{:<44} {:>10.0}", "TLS, resumed", median(Box::new(move || once.clone()), true));
+}
+
+fn options(address: SocketAddr, connections: u32, tls: Option<ClientTls>) -> RpcOptions {
+    RpcOptions {
+        address,
+        others: Vec::new(),
+        transport: Transport::Tcp,
+        nagle: false,
+        connections,
+        timeout: Duration::from_secs(60),
+        retransmissions: 0,
+        resend_on_live_connection: true,
+        max_message: 1 << 20,
+        credential: Vec::new(),
+        tls: tls.map(|tls| RpcTls { tls, program: 100_003, version: 3 }),
+        gss: None,
+    }
+}
+
+/// A server restarts, and all clients come back at once: until each has an answer.
+fn storms(files: &Path, rounds: usize) {
+    const CLIENTS: usize = 500;
+    let [cert, key] = SERVER_FILES.map(|name| files.join(name));
+    let of_server = ServerFiles { cert, key, ca: None };
+    let of_client = ClientFiles { ca: files.join(CA_FILE), identity: None };
+    let start = |port: u16| {
+        let listen = SocketAddr::from(([127, 0, 0, 1], port));
+        let tls = Some(of_server.clone());
+        Server::start(ServerConfig { listen, threads: 1, tls, ..ServerConfig::default() }).unwrap()
+    };
+    let reactor = Reactor::new().unwrap();
+    println!("\n{:<44} {:>10}", format!("{CLIENTS} clients after a restart, until all have an answer"), "ms");
+    // A server that is a new one has other keys for its tickets.
+    for (name, tls, new) in
+        [("in the clear", false, false), ("TLS, full handshakes", true, true), ("TLS, resumed", true, false)]
+    {
+        let mut times: Vec<f64> = (0..rounds)
+            .map(|round| {
+                let mut server = start(0);
+                let address = server.address();
+                let counters = Rc::new(Counters::new());
+                let connect = |_| {
+                    let tls = tls.then(|| ClientTls::new("127.0.0.1", &of_client).unwrap());
+                    Box::pin(Rpc::connect_once(&reactor, &counters, options(address, 1, tls)))
+                };
+                let rpcs = reactor.run_all(&mut (0..CLIENTS).map(connect).collect::<Vec<_>>()).unwrap();
+                let rpcs: Vec<Rpc> = rpcs.into_iter().map(Result::unwrap).collect();
+                let all = || {
+                    let null = Call::new(ops::v3::NULL, 100_003, 3, 0);
+                    let calls = rpcs.iter().map(|rpc| Box::pin(rpc.call(null, |_, _| {}, |_| Ok(()))));
+                    let answers = reactor.run_all(&mut calls.collect::<Vec<_>>()).unwrap();
+                    answers.into_iter().for_each(|answer| answer.unwrap());
+                };
+                all();
+                if new {
+                    server.stop().unwrap();
+                    server = start(address.port());
+                } else {
+                    server.crash(Loss::Process, round as u64).unwrap();
+                }
+                let began = Instant::now();
+                all();
+                let took = began.elapsed().as_secs_f64() * 1e3;
+                let resumed = counters.snapshot().event(Event::TlsResumed);
+                assert_eq!(resumed, if tls && !new { CLIENTS as u64 } else { 0 });
+                rpcs.iter().for_each(Rpc::close);
+                took
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        println!("{name:<44} {:>10.1}", times[times.len() / 2]);
+    }
 }
 
 /// One handshake without sockets; whether it was resumed. Tickets are taken only where they are wanted.

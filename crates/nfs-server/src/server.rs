@@ -13,6 +13,7 @@ use parking_lot::{MappedRwLockReadGuard, Mutex};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rustix::process::{Resource, getrlimit, setrlimit};
+use socket2::{Domain, Socket, Type};
 
 use crate::arrivals::Arrivals;
 use crate::config::ServerConfig;
@@ -257,6 +258,8 @@ impl Drop for Server {
 
 /// How often another free port is tried when it cannot be had everywhere.
 const ATTEMPTS: usize = 16;
+/// Connections that wait to be accepted; the kernel takes no more than its `somaxconn`.
+const BACKLOG: i32 = 4096;
 
 /// Sockets at the first address and at all others, which take the port of the first where theirs is 0.
 fn bind_all(first: SocketAddr, others: &[SocketAddr]) -> Result<Vec<(TcpListener, UdpSocket)>, ServerError> {
@@ -273,12 +276,21 @@ fn bind_all(first: SocketAddr, others: &[SocketAddr]) -> Result<Vec<(TcpListener
     (0..again).find_map(|_| at_once().ok()).map_or_else(at_once, Ok)
 }
 
+/// With room for all clients that come back at once after a restart: one that finds none tries again a second later.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
 /// TCP and UDP on the same port.
 fn bind(address: SocketAddr) -> Result<(TcpListener, UdpSocket), ServerError> {
     let failed = |protocol, address| move |source| ServerError::Listen { protocol, address, source };
     let mut attempt = 0;
     loop {
-        let listener = TcpListener::bind(address).map_err(failed("TCP", address))?;
+        let listener = listen(address).map_err(failed("TCP", address))?;
         let bound = listener.local_addr()?;
         match UdpSocket::bind(bound) {
             Ok(socket) => return Ok((listener, socket)),
@@ -368,4 +380,22 @@ fn housekeeping(present: &Present, mailboxes: &[Arc<Mailbox>]) {
 
 fn disconnect(mailboxes: &[Arc<Mailbox>], client: Option<ClientIndex>) {
     mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Close(client)));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn clients_that_come_at_once_wait_to_be_accepted() {
+        let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+        let clients = most.trim().parse::<usize>().unwrap().min(300);
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = listener.local_addr().unwrap();
+        let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(900));
+        let waiting: io::Result<Vec<TcpStream>> = (0..clients).map(connect).collect();
+        waiting.unwrap();
+    }
 }
