@@ -4,7 +4,7 @@ use benchmaster_nfs_proto::v3::{
     AccessArgs, AccessRes, CommitArgs, CommitRes, CreateArgs, CreateHow, CreateRes, DirOpArgs, Fattr3,
     FsArgs, FsstatRes, GetattrArgs, GetattrRes, LinkArgs, LinkRes, LookupArgs, LookupRes, MkdirArgs,
     Nfsstat3, PostOpAttr, Proc3, ReadArgs, ReadlinkArgs, ReadlinkRes, RemoveArgs, RemoveRes, RenameArgs,
-    RenameRes, Sattr3, SetattrArgs, SetattrRes, SymlinkArgs, SymlinkData, WriteArgs, WriteRes,
+    RenameRes, Res, Sattr3, SetattrArgs, SetattrRes, SymlinkArgs, SymlinkData, WriteArgs, WriteRes,
 };
 use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
 
@@ -70,6 +70,10 @@ impl Client {
 
     fn made(&self, d: &mut Decoder<'_>) -> Result<Result<Made, Nfsstat3>, XdrError> {
         let answer = d.get::<CreateRes<'_>>()?;
+        self.shown([match &answer {
+            Res::Ok(ok) => &ok.dir_wcc.after,
+            Res::Err(_, directory) => &directory.after,
+        }]);
         Ok(answer.ok().map(|ok| {
             // An empty handle is as good as none.
             let handle = ok.obj.and_then(|fh| handle_of(fh).ok());
@@ -84,10 +88,22 @@ impl Client {
         attributes
     }
 
+    /// Attributes of directories, of which only the server's time is of use.
+    fn shown<const N: usize>(&self, after: [&PostOpAttr; N]) {
+        after.into_iter().flatten().for_each(|f| _ = self.noted(f));
+    }
+
     async fn unlink(&self, procedure: Proc3, directory: &Handle, name: &[u8]) -> NfsResult<()> {
         let args = RemoveArgs { object: what(directory, name) };
         let doubt = Doubt::new(self);
-        let decode = |d: &mut Decoder<'_>| Ok(d.get::<RemoveRes>()?.ok().map(|_| ()));
+        let decode = |d: &mut Decoder<'_>| {
+            let answer = d.get::<RemoveRes>()?;
+            self.shown([match &answer {
+                Res::Ok(ok) => &ok.dir_wcc.after,
+                Res::Err(_, directory) => &directory.after,
+            }]);
+            Ok(answer.ok().map(|_| ()))
+        };
         let result = self.call_noting(&doubt.history, procedure, &args, decode).await;
         doubt.of_removing(self, result).await
     }
@@ -116,6 +132,10 @@ impl Protocol for Client {
         let args = LookupArgs { what: what(directory, name) };
         let found = self.call(Proc3::LOOKUP, &args, |d| {
             let answer = d.get::<LookupRes<'_>>()?;
+            self.shown([match &answer {
+                Res::Ok(ok) => &ok.dir_attributes,
+                Res::Err(_, directory) => directory,
+            }]);
             Ok(answer
                 .ok()
                 .map(|ok| (handle_of(ok.object), ok.obj_attributes.as_ref().map(|f| self.noted(f)))))
@@ -321,7 +341,12 @@ impl Protocol for Client {
     async fn link(&self, file: &Handle, directory: &Handle, name: &[u8]) -> NfsResult<()> {
         let args = LinkArgs { file: fh(file), link: what(directory, name) };
         let doubt = Doubt::new(self);
-        let decode = |d: &mut Decoder<'_>| Ok(d.get::<LinkRes>()?.ok().map(|_| ()));
+        let decode = |d: &mut Decoder<'_>| {
+            let answer = d.get::<LinkRes>()?;
+            let (Res::Ok(seen) | Res::Err(_, seen)) = &answer;
+            self.shown([&seen.file_attributes, &seen.linkdir_wcc.after]);
+            Ok(answer.ok().map(|_| ()))
+        };
         let result = self.call_noting(&doubt.history, Proc3::LINK, &args, decode).await;
         let is = async |_: &Handle, found: &Attributes| {
             let file = self.getattr(file).await?;
@@ -341,7 +366,12 @@ impl Protocol for Client {
     async fn rename(&self, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> NfsResult<()> {
         let args = RenameArgs { from: what(from.0, from.1), to: what(to.0, to.1) };
         let doubt = Doubt::new(self);
-        let decode = |d: &mut Decoder<'_>| Ok(d.get::<RenameRes>()?.ok().map(|_| ()));
+        let decode = |d: &mut Decoder<'_>| {
+            let answer = d.get::<RenameRes>()?;
+            let (Res::Ok(seen) | Res::Err(_, seen)) = &answer;
+            self.shown([&seen.fromdir_wcc.after, &seen.todir_wcc.after]);
+            Ok(answer.ok().map(|_| ()))
+        };
         let result = self.call_noting(&doubt.history, Proc3::RENAME, &args, decode).await;
         doubt.of_renaming(self, result, from, to).await
     }
