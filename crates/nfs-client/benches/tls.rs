@@ -222,7 +222,7 @@ fn handshakes(files: &Path, rounds: usize) {
         times.sort_by(f64::total_cmp);
         times[times.len() / 2]
     };
-    let options = |tls: Option<ClientTls>| options(nfs.address(), 1, tls);
+    let options = |tls: Option<ClientTls>| options(nfs.address(), tls);
     let (plain, once) = (options(None), options(Some(client())));
     let files_again = files_of_client.clone();
     println!("{:<44} {:>10.0}", "in the clear", median(Box::new(move || plain.clone()), false));
@@ -235,13 +235,13 @@ fn handshakes(files: &Path, rounds: usize) {
     println!("{:<44} {:>10.0}", "TLS, resumed", median(Box::new(move || once.clone()), true));
 }
 
-fn options(address: SocketAddr, connections: u32, tls: Option<ClientTls>) -> RpcOptions {
+fn options(address: SocketAddr, tls: Option<ClientTls>) -> RpcOptions {
     RpcOptions {
         address,
         others: Vec::new(),
         transport: Transport::Tcp,
         nagle: false,
-        connections,
+        connections: 1,
         timeout: Duration::from_secs(60),
         retransmissions: 0,
         resend_on_live_connection: true,
@@ -276,7 +276,7 @@ fn storms(files: &Path, rounds: usize) {
                 let counters = Rc::new(Counters::new());
                 let connect = |_| {
                     let tls = tls.then(|| ClientTls::new("127.0.0.1", &of_client).unwrap());
-                    Box::pin(Rpc::connect_once(&reactor, &counters, options(address, 1, tls)))
+                    Box::pin(Rpc::connect_once(&reactor, &counters, options(address, tls)))
                 };
                 let rpcs = reactor.run_all(&mut (0..CLIENTS).map(connect).collect::<Vec<_>>()).unwrap();
                 let rpcs: Vec<Rpc> = rpcs.into_iter().map(Result::unwrap).collect();
