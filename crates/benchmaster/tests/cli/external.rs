@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
@@ -20,9 +21,14 @@ fn study() -> String {
 /// How long agents wait for a controller: longer than one needs to start on a busy host.
 const WAIT: &str = "30s";
 
-/// A port that is free for a moment.
+/// A port that is free and stays so: below those that the kernel gives to the other connections of this host.
 fn port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut ports =
+        (0..10_000).map(|_| 20_000 + (std::process::id() + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000);
+    ports
+        .find_map(|port| Some(TcpListener::bind(("127.0.0.1", port as u16)).ok()?.local_addr().ok()?.port()))
+        .unwrap()
 }
 
 fn agent(place: &Place, port: u16, wait: &str) -> Command {
